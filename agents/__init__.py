@@ -1,0 +1,1 @@
+"""Turns a position into a decision."""

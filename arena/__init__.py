@@ -1,0 +1,1 @@
+"""Runs games between agents, keeps the record, shows it."""

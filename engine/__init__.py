@@ -1,0 +1,1 @@
+"""Continuous batching on one thread: requests in, tokens and choice probabilities out."""

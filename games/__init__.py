@@ -1,0 +1,1 @@
+"""Pure rules: chess (on python-chess) and janggi (ours)."""
