@@ -98,6 +98,7 @@ class Slot:
     opening: str = ""  # start FEN; "" is the game's own start
     setup: str = ""  # janggi: `nbbn/nbbn`
     round: int = 1
+    section: int = 0  # index of its [[games]] table in the run's config
 
 
 @dataclass(frozen=True, slots=True)
