@@ -1,0 +1,106 @@
+"""Players from their specs: the only door by which the arena gets agents.
+
+Importing this file imports no torch, no engine and no tokenizer; each kind of agent is imported
+when the first of its kind is made. Agents on the same model and engine options share one engine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .base import Agent, AgentError, Telemetry
+from .naming import name_players
+from .spec import AgentSpec, LlmSpec, MaterialSpec, RandomSpec, ScriptedSpec, UciSpec
+
+if TYPE_CHECKING:
+    from .local import LocalModel
+
+
+class Agents(Mapping[str, Agent]):
+    """The players of a run by name. Close it once, whatever happened."""
+
+    def __init__(self, agents: Mapping[str, Agent], models: "Sequence[LocalModel]" = ()) -> None:
+        self._agents = dict(agents)
+        self._models = tuple(models)
+
+    def __getitem__(self, name: str) -> Agent:
+        return self._agents[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def telemetry(self) -> tuple[Telemetry, ...]:
+        """How each model's engine stands, also while it loads. Cheap; call it as often as drawn."""
+        return tuple(model.telemetry() for model in self._models)
+
+    def failure(self) -> AgentError | None:
+        """Why a model that loads in the background cannot play; None: none has failed."""
+        return next((model.failure for model in self._models if model.failure is not None), None)
+
+    async def start(self) -> None:
+        """Start every player. Raises AgentError; models go on loading in the background."""
+        for agent in self._agents.values():
+            await agent.start()
+
+    async def close(self) -> None:
+        """Close every player, then the models; one that fails to close keeps none from it."""
+        errors: list[Exception] = []
+        for closable in (*self._agents.values(), *self._models):
+            try:
+                await closable.close()
+            except Exception as error:  # reported below, after everything is closed
+                errors.append(error)
+        if errors:
+            raise ExceptionGroup("agents failed to close", errors)
+
+
+def create_agents(specs: Sequence[AgentSpec], *, run_seed: int = 0) -> Agents:
+    """Agents for the specs, named as `naming.name_players` names them.
+
+    Nothing is loaded or started yet. Raises AgentError (something to install is missing) or
+    SpecError (two players of one name).
+    """
+    models: dict[str, LocalModel] = {}
+    agents: dict[str, Agent] = {}
+    for spec in name_players(specs):
+        agents[spec.name] = _create(spec, models, run_seed)
+    return Agents(agents, tuple(models.values()))
+
+
+def _create(spec: AgentSpec, models: "dict[str, LocalModel]", run_seed: int) -> Agent:
+    match spec:
+        case RandomSpec():
+            from .random_move import RandomAgent
+
+            return RandomAgent(spec)
+        case MaterialSpec():
+            from .material import MaterialAgent
+
+            return MaterialAgent(spec)
+        case UciSpec():
+            from .uci import UciAgent
+
+            return UciAgent(spec)
+        case ScriptedSpec():
+            from .scripted import ScriptedAgent
+
+            return ScriptedAgent(spec)
+        case LlmSpec():
+            return _create_llm(spec, models, run_seed)
+
+
+def _create_llm(spec: LlmSpec, models: "dict[str, LocalModel]", run_seed: int) -> Agent:
+    try:
+        from .llm import LlmAgent
+        from .local import LocalModel
+    except ImportError as error:
+        raise AgentError(
+            f"{spec.name}: {error.name or 'a package'} is missing, which the engine needs: "
+            "pip install 'madang[local]'"
+        ) from None
+    key = f"{spec.model}\x1f{spec.engine.model_dump_json()}"
+    if key not in models:
+        models[key] = LocalModel(spec.model, spec.engine, seed=run_seed)
+    return LlmAgent(spec, models[key])

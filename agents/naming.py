@@ -1,0 +1,94 @@
+"""What players are called: model, precision and mode belong to the name, and no two coincide."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from .spec import KNOWN_MODELS, AgentSpec, LlmSpec, ScriptedSpec, SpecError, UciSpec
+
+_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "auto": "fp32"}
+
+
+def default_name(spec: AgentSpec) -> str:
+    """The name of a player that was given none: `smollm2-135m:q4_1→fp32:constrained`.
+
+    Precision is the file's, then the computation's where it differs.
+    """
+    if isinstance(spec, LlmSpec):
+        label = Path(spec.model).name if "/" in spec.model else spec.model
+        stored = file_precision(spec.model)
+        computed = spec.engine.quantization or _SHORT[spec.engine.dtype]
+        precision = stored if stored == computed else f"{stored}→{computed}"
+        return f"{label}:{precision}:{spec.mode}"
+    if isinstance(spec, UciSpec):
+        return _uci_name(spec)
+    if isinstance(spec, ScriptedSpec):
+        return f"scripted:{spec.behaviour}"
+    return spec.kind
+
+
+def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
+    """The players with every name filled in. Raises SpecError where two given names coincide.
+
+    Players without a name of their own that would coincide get what tells them apart (template,
+    temperature, …), else a number.
+    """
+    given = Counter(spec.name for spec in specs if spec.name and not _is_default(spec))
+    for name, count in given.items():
+        if count > 1:
+            raise SpecError(f"two players are called {name!r}: name one of them {name + '-2'!r}")
+    bases = [spec.name or default_name(spec) for spec in specs]
+    shared = {name for name, count in Counter(bases).items() if count > 1}
+    taken = set(given)
+    named: list[AgentSpec] = []
+    for spec, base in zip(specs, bases, strict=True):
+        name = base
+        if spec.name not in given and (base in shared or base in taken):
+            name = _distinct(spec, base, specs, taken)
+        taken.add(name)
+        named.append(spec.model_copy(update={"name": name}))
+    return tuple(named)
+
+
+def file_precision(model: str) -> str:
+    """Precision of a model's file: known by name, else as its directory's config.json says."""
+    if model in KNOWN_MODELS:
+        return KNOWN_MODELS[model]
+    try:
+        config = json.loads((Path(model) / "config.json").read_text("utf-8"))
+        dtype = str(config.get("source_precision") or config.get("dtype") or config["torch_dtype"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "?"
+    return _SHORT.get(dtype, dtype)
+
+
+def _is_default(spec: AgentSpec) -> bool:
+    return isinstance(spec, UciSpec) and spec.name == Path(spec.path).name
+
+
+def _uci_name(spec: UciSpec) -> str:
+    limits = [("n", spec.nodes), ("d", spec.depth), ("ms", spec.movetime), ("elo", spec.elo)]
+    tail = "".join(f":{short}{value}" for short, value in limits if value is not None)
+    return Path(spec.path).name + tail
+
+
+def _distinct(spec: AgentSpec, base: str, specs: Sequence[AgentSpec], taken: set[str]) -> str:
+    name = base
+    if isinstance(spec, LlmSpec):
+        for field in ("template", "notation", "temperature", "terminator"):
+            values = {getattr(other, field) for other in specs if isinstance(other, LlmSpec)}
+            if len(values) > 1:
+                name += f":{_worded(field, getattr(spec, field))}"
+    elif isinstance(spec, UciSpec):
+        name = _uci_name(spec)
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}-{number}" in taken:
+        number += 1
+    return f"{name}-{number}"
+
+
+def _worded(field: str, value: object) -> str:
+    return f"t{value}" if field == "temperature" else str(value)
