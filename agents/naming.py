@@ -19,7 +19,7 @@ def default_name(spec: AgentSpec) -> str:
         label = Path(spec.model).name if "/" in spec.model else spec.model
         stored = file_precision(spec.model)
         computed = spec.engine.quantization or _SHORT[spec.engine.dtype]
-        precision = stored if stored == computed else f"{stored}→{computed}"
+        precision = computed if stored in ("", computed) else f"{stored}→{computed}"
         return f"{label}:{precision}:{spec.mode}"
     if isinstance(spec, UciSpec):
         return _uci_name(spec)
@@ -34,7 +34,7 @@ def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
     Players without a name of their own that would coincide get what tells them apart (template,
     temperature, …), else a number.
     """
-    given = Counter(spec.name for spec in specs if spec.name and not _is_default(spec))
+    given = Counter(spec.name for spec in specs if spec.name)
     for name, count in given.items():
         if count > 1:
             raise SpecError(f"two players are called {name!r}: name one of them {name + '-2'!r}")
@@ -44,7 +44,7 @@ def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
     named: list[AgentSpec] = []
     for spec, base in zip(specs, bases, strict=True):
         name = base
-        if spec.name not in given and (base in shared or base in taken):
+        if not spec.name and (base in shared or base in taken):
             name = _distinct(spec, base, specs, taken)
         taken.add(name)
         named.append(spec.model_copy(update={"name": name}))
@@ -52,19 +52,16 @@ def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
 
 
 def file_precision(model: str) -> str:
-    """Precision of a model's file: known by name, else as its directory's config.json says."""
+    """Precision of a model's file: known by name, else as its directory's config.json says; ""
+    where neither tells."""
     if model in KNOWN_MODELS:
         return KNOWN_MODELS[model]
     try:
         config = json.loads((Path(model) / "config.json").read_text("utf-8"))
         dtype = str(config.get("source_precision") or config.get("dtype") or config["torch_dtype"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "?"
+        return ""
     return _SHORT.get(dtype, dtype)
-
-
-def _is_default(spec: AgentSpec) -> bool:
-    return isinstance(spec, UciSpec) and spec.name == Path(spec.path).name
 
 
 def _uci_name(spec: UciSpec) -> str:
@@ -80,8 +77,6 @@ def _distinct(spec: AgentSpec, base: str, specs: Sequence[AgentSpec], taken: set
             values = {getattr(other, field) for other in specs if isinstance(other, LlmSpec)}
             if len(values) > 1:
                 name += f":{_worded(field, getattr(spec, field))}"
-    elif isinstance(spec, UciSpec):
-        name = _uci_name(spec)
     if name not in taken:
         return name
     number = 2

@@ -209,7 +209,7 @@ def _who(who: str) -> dict[str, Any]:
     if head in ("random", "material") and not rest:
         return {"kind": head}
     if head in KNOWN_ENGINES and not rest:
-        return {"kind": "uci", "path": head, "name": head}
+        return {"kind": "uci", "path": head}
     if head == "uci" and rest:
         return {"kind": "uci", "path": rest}
     if head == "scripted" and rest:
