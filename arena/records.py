@@ -140,3 +140,4 @@ class GameRecord:
     plies: int = 0
     points: tuple[float, float] | None = None  # at the end
     failed_attempts: tuple[Attempt, ...] = field(default=())
+    failed_player: str = ""  # who made them, and who is to blame for a protocol end or no result

@@ -1,0 +1,126 @@
+"""Who plays whom: a pure generator of slots.
+
+Knows nothing about agents, clocks or databases. The same configuration gives the same slots with
+the same ids for ever, so a resumed run finds its open ones. A pair is two slots with the same start
+and colours swapped; the k-th pair of every pairing starts alike, so all players meet the same
+openings. Formats whose later rounds need results (knockout, swiss) are made round by round by
+`arena.rounds`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from arena.records import Slot
+
+Pairing = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a pair starts: a FEN, a janggi set-up, or neither (the game's own start)."""
+
+    fen: str = ""
+    setup: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionPlan:
+    """One section as the generator needs it: names and numbers, no models."""
+
+    game: str
+    rules: str
+    format: str
+    players: tuple[str, ...]
+    pairs: int = 1
+    swap: bool = True
+    starts: tuple[Start, ...] = field(default=(Start(),))
+
+
+def schedule(sections: Sequence[SectionPlan]) -> tuple[Slot, ...]:
+    """Every slot that is known before play, ids from 1, in the order they should start."""
+    slots: list[Slot] = []
+    next_pair = 1
+    for index, plan in enumerate(sections):
+        if plan.format in {"knockout", "swiss"}:
+            continue
+        for round_, cycle, pairing in pairings(plan):
+            slots += make_pair(plan, index, pairing, cycle, round_, next_pair, len(slots) + 1)
+            next_pair += 1
+    return tuple(slots)
+
+
+def make_pair(
+    plan: SectionPlan,
+    section: int,
+    pairing: Pairing,
+    cycle: int,
+    round_: int,
+    pair: int,
+    first_id: int,
+) -> list[Slot]:
+    """The slots of one pair: two with colours swapped, or a single game where swap is off."""
+    start = plan.starts[cycle % len(plan.starts)]
+    first, second = pairing
+    colours = [(first, second), (second, first)] if plan.swap else [(first, second)]
+    return [
+        Slot(
+            id=first_id + offset,
+            game=plan.game,
+            rules=plan.rules,
+            first=white,
+            second=black,
+            pair=pair,
+            opening=start.fen,
+            setup=start.setup,
+            round=round_,
+            section=section,
+        )
+        for offset, (white, black) in enumerate(colours)
+    ]
+
+
+def pairings(plan: SectionPlan) -> Iterator[tuple[int, int, Pairing]]:
+    """(round from 1, pair number within its pairing from 0, the two players).
+
+    Single games (swap off) alternate the colours of a pairing from cycle to cycle.
+    """
+    cycles = plan.pairs * (2 if plan.format == "double_round_robin" else 1)
+    rounds = _gauntlet(plan.players) if plan.format == "gauntlet" else round_robin(plan.players)
+    for cycle in range(cycles):
+        for number, pairs in enumerate(rounds):
+            for one, other in pairs:
+                turned = not plan.swap and cycle % 2 == 1
+                yield (
+                    cycle * len(rounds) + number + 1,
+                    cycle,
+                    (other, one) if turned else (one, other),
+                )
+
+
+def round_robin(players: Sequence[str]) -> list[list[Pairing]]:
+    """Rounds of the circle method (Berger): each pair of players meets once, each player plays at
+    most once a round, and no player has two more first moves than second ones over all rounds."""
+    seats: list[str | None] = list(players)
+    if len(seats) % 2:
+        seats.append(None)
+    size = len(seats)
+    rounds: list[list[Pairing]] = []
+    for number in range(size - 1):
+        pairs: list[Pairing] = []
+        for board in range(size // 2):
+            one, other = seats[board], seats[size - 1 - board]
+            if one is None or other is None:
+                continue
+            turned = (board % 2 == 1) if board else (number % 2 == 1)
+            pairs.append((other, one) if turned else (one, other))
+        rounds.append(pairs)
+        seats.insert(1, seats.pop())
+    return rounds
+
+
+def _gauntlet(players: Sequence[str]) -> list[list[Pairing]]:
+    """The first player against each of the others, one a round; the others never meet."""
+    head, *rest = players
+    return [
+        [(head, other) if number % 2 == 0 else (other, head)] for number, other in enumerate(rest)
+    ]
