@@ -154,11 +154,11 @@ class Game(Protocol):
 
     @property
     def terminations(self) -> Mapping[str, str]:
-        """Every end on the board by name → its sentence (`White mates` has the side put in)."""
+        """Every end on the board by name → its sentence; `describe` fills `{winner}`, `{loser}`."""
 
     @property
     def setups(self) -> tuple[str, ...]:
-        """Named starts a pair may use (janggi: `nbbn/nbbn`, Cho/Han); empty where there are none."""
+        """Named starts a pair may use (janggi: `nbbn/nbbn`, Cho/Han); empty if none."""
 
     def start(
         self, *, rules: str | None = None, fen: str | None = None, setup: str | None = None
@@ -167,3 +167,11 @@ class Game(Protocol):
 
     def uci_variant(self, rules: str) -> tuple[str, bool]:
         """(`UCI_Variant` value an engine plays, whether its rules equal `rules` exactly)."""
+
+
+def describe(game: Game, outcome: Outcome) -> str:
+    """The sentence of an end on the board, sides put in: `White mates`."""
+    names = [side.capitalize() for side in game.sides]
+    winner = 0 if outcome.winner is None else outcome.winner
+    sentence = game.terminations[outcome.termination]
+    return sentence.format(winner=names[winner], loser=names[1 - winner])
