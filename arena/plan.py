@@ -1,0 +1,91 @@
+"""A configuration → everything that will be played, before anything is played.
+
+Reads the opening books (and so refuses a broken one), draws openings by the run's seed, makes the
+slots, and says what a person should know first. Starts no agent.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agents.base import AgentInfo, derive_seed
+from agents.spec import UciSpec
+from arena.config import Config, ConfigError, SectionConfig
+from arena.openings import BookError, pick, read_book
+from arena.records import Slot
+from arena.schedule import SectionPlan, Start, schedule
+from games.registry import get_game
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`slots` are those known before play."""
+
+    sections: tuple[SectionPlan, ...]
+    slots: tuple[Slot, ...]
+    warnings: tuple[str, ...]
+
+
+def make_plan(config: Config) -> Plan:
+    """Raises ConfigError for a broken book."""
+    warnings: list[str] = []
+    sections = tuple(
+        _section(config, number, section, warnings) for number, section in enumerate(config.games)
+    )
+    warnings += _timing_warnings(config)
+    return Plan(sections, schedule(sections), tuple(warnings))
+
+
+def repeat_warnings(plan: Plan, players: Sequence[AgentInfo]) -> Iterator[str]:
+    """Pairings that would play one game again and again, move for move."""
+    fixed = {info.name for info in players if info.deterministic}
+    for section in plan.sections:
+        repeats = section.pairs - len(section.starts)
+        if repeats <= 0 or len(fixed & set(section.players)) < 2:
+            continue
+        yield (
+            f"{section.game}: {', '.join(sorted(fixed & set(section.players)))} always answer alike "
+            f"and {section.pairs} pairs start from {len(section.starts)} position(s): their games "
+            "will repeat; add openings"
+        )
+
+
+def _section(
+    config: Config, number: int, section: SectionConfig, warnings: list[str]
+) -> SectionPlan:
+    game = get_game(section.game)
+    return SectionPlan(
+        game=section.game,
+        rules=section.rules or next(iter(game.rule_sets)),
+        format=section.format,
+        players=config.section_players(section),
+        pairs=section.pairs,
+        swap=section.swap,
+        starts=_starts(config.run.seed, number, section, warnings),
+    )
+
+
+def _starts(
+    seed: int, number: int, section: SectionConfig, warnings: list[str]
+) -> tuple[Start, ...]:
+    if section.setups:
+        return tuple(Start(setup=setup) for setup in section.setups)
+    if section.openings is None:
+        return (Start(),)
+    wanted = section.openings
+    try:
+        book = read_book(wanted.file, get_game(section.game), wanted.plies)
+    except BookError as error:
+        raise ConfigError(str(error)) from None
+    warnings += book.warnings
+    drawn = pick(book, wanted.order, wanted.start, derive_seed(seed, "openings", number))
+    return tuple(Start(fen=opening.fen) for opening in drawn)
+
+
+def _timing_warnings(config: Config) -> Iterator[str]:
+    """What makes a run depend on the machine's speed."""
+    for spec in config.players:
+        if isinstance(spec, UciSpec) and spec.movetime is not None:
+            yield f"{spec.name}: movetime is timing-dependent: not reproducible"
+    for section in config.games:
+        if section.tc not in {"inf", "infinite"}:
+            yield f"{section.label}: tc = {section.tc!r} is timing-dependent: not reproducible"
