@@ -1,0 +1,7 @@
+"""How the database became what it is: one Alembic revision a change, run when a store is opened.
+
+`REVISIONS` lists them in order so that an up-to-date store opens without importing Alembic.
+"""
+
+REVISIONS = ("0001", "0002")
+HEAD = REVISIONS[-1]
