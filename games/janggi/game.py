@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from .notations import NOTATIONS
-from .rules import ENGINE_VARIANTS, PRESETS, JanggiRules
+from .rules import ENGINE_VARIANTS, PRESETS, RECORD_RULES, JanggiRules
 from .setup import PAIRS, parse_pair, start_fen
 from .state import JanggiState
 from .text import STYLES
@@ -93,3 +93,6 @@ class JanggiGame:
 
 
 JANGGI = JanggiGame()
+
+RECORDS = JanggiGame({"record": RECORD_RULES})
+"""Janggi for reading files: bars only moves that no rules allow."""

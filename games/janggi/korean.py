@@ -60,8 +60,8 @@ _MOVE = re.compile(
     rf"([0-9][1-9])([초楚한漢]?)({_PIECE})([0-9][1-9])(?:타?({_PIECE}))?(?:장군|將軍|멍군)?"
 )
 _PASSES = ("한수쉼", "한수쉬기", "한수쉼.", "쉼")
-MOVE_PATTERN = re.compile(rf"{_MOVE.pattern}|한수쉼|한수쉬기")
-"""One move text, as searched for in a record."""
+LOOKS_LIKE_MOVE = re.compile(r"[0-9][0-9].{1,2}[0-9][0-9]|쉼")
+"""Finds whether a word of a record is meant as a move."""
 
 
 def point_text(point: int) -> str:

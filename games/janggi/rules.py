@@ -42,7 +42,7 @@ class JanggiRules:
     bikjang: Literal["points", "draw", "off"] = "points"
     bikjang_below: int | None = None
     bikjang_general_capture: bool = False
-    double_pass: Literal["points", "draw"] = "points"
+    double_pass: Literal["points", "draw", "off"] = "points"
     repetition: Literal["points", "draw", "forbid", "lose"] = "points"
     repetition_count: int = 3
     repetition_below: int | None = None
@@ -127,6 +127,17 @@ PRESETS: Mapping[str, JanggiRules] = MappingProxyType(
     }
 )
 """Name -> rules; the first is the default."""
+
+RECORD_RULES = JanggiRules(
+    "What a game record may hold: moves that are legal under any rules, nothing ends but by mate",
+    bikjang="off",
+    double_pass="off",
+    repetition="points",
+    repetition_count=1_000_000,
+    no_capture_plies=None,
+    any_material=True,
+)
+"""For reading files only; no rules to play by."""
 
 ENGINE_VARIANTS: Mapping[str, str] = MappingProxyType(
     {

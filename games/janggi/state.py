@@ -83,10 +83,16 @@ class JanggiState:
         new._general_captured = bool(taken) and piece & 7 == GENERAL
         new._stopped = None
         if new._passed:
-            new._stopped = "bikjang" if self._bikjang else "double_pass" if self._passed else None
+            new._stopped = self._stopped_by_pass()
         new._bikjang = new._counts_bikjang()
         new._codes = None
         return new
+
+    def _stopped_by_pass(self) -> str | None:
+        if self._bikjang:
+            return "bikjang"
+        twice = self._passed and self._rule_set.double_pass != "off"
+        return "double_pass" if twice else None
 
     @property
     def game(self) -> JanggiGame:
