@@ -138,8 +138,8 @@ class _Reader:
         bias = bool(self.raw.get("attention_bias", False))
         main, local = self.ropes(gemma)
         window, layer_types = self.windows(architecture, layers)
-        eos = _ids(generation.get("eos_token_id")) + _ids(self.raw.get("eos_token_id"))
-        bos = _ids(self.raw.get("bos_token_id")) + _ids(generation.get("bos_token_id"))
+        eos = ids_of(generation.get("eos_token_id")) + ids_of(self.raw.get("eos_token_id"))
+        bos = ids_of(self.raw.get("bos_token_id")) + ids_of(generation.get("bos_token_id"))
         return ModelConfig(
             architecture=architecture,
             hidden_size=hidden,
@@ -237,7 +237,8 @@ class _Reader:
         return (int(window) if window and sliding in kinds else None), tuple(kinds)
 
 
-def _ids(value: Any) -> tuple[int, ...]:
+def ids_of(value: Any) -> tuple[int, ...]:
+    """A token id, a list of them, or none."""
     if isinstance(value, list):
         return tuple(int(item) for item in value)
     return () if value is None else (int(value),)
