@@ -127,7 +127,10 @@ def _reader(path: Path) -> Callable[[], sqlite3.Connection]:
 def _server(url: URL) -> Database:
     label = url.render_as_string(hide_password=True)
     timeout = {"connect_timeout": 10}
-    writer = create_engine(url, poolclass=NullPool, connect_args=timeout)
+    try:
+        writer = create_engine(url, poolclass=NullPool, connect_args=timeout)
+    except ModuleNotFoundError:
+        raise StoreError("PostgreSQL needs psycopg: pip install 'madang[postgres]'") from None
     reader = create_engine(url, pool_pre_ping=True, connect_args=timeout)
     event.listen(reader, "begin", lambda connection: _begin(connection, _SNAPSHOT))
     return Database(label, None, writer, reader)

@@ -4,12 +4,14 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agents.base import AgentInfo, Attempt, Belief, Telemetry, Timing, Usage
 from arena.records import GameRecord, MoveRecord, Slot, Status
+from arena.store import Store
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 PLAYERS = (
@@ -84,28 +86,45 @@ def server_programs() -> Path | None:
 
 
 @contextmanager
-def private_server(programs: Path, folder: Path) -> Iterator[str]:
-    """A PostgreSQL server of our own in `folder`; its URL without a database name.
+def private_server(programs: Path) -> Iterator[str]:
+    """A PostgreSQL server of our own; its URL without a database name.
 
     The server refuses to run as root, so root runs it as `nobody`.
     """
-    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    prefix = user if os.geteuid() == 0 else []
-    if prefix:
-        os.chown(folder, 65534, 65534)
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    prefix = as_nobody if os.geteuid() == 0 else []
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="madang-pg-") as folder:
+        if prefix:
+            os.chown(folder, 65534, 65534)
+        data = f"{folder}/data"
 
-    def run(program: str, *words: str) -> None:
-        command = [*prefix, str(programs / program), *words]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+        def run(program: str, *words: str) -> None:
+            command = [*prefix, str(programs / program), "-D", data, *words]
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=60)
 
-    data = str(folder / "data")
-    run("initdb", "-D", data, "-U", "madang", "-A", "trust", "-E", "UTF8", "--no-sync")
-    options = f"-F -h 127.0.0.1 -p {port} -k ''"
-    run("pg_ctl", "-D", data, "-l", str(folder / "log"), "-w", "-o", options, "start")
-    try:
-        yield f"postgresql://madang@127.0.0.1:{port}"
-    finally:
-        run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        run("initdb", "-U", "madang", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        options = f"-F -h 127.0.0.1 -p {port} -k ''"
+        run("pg_ctl", "-l", f"{folder}/log", "-w", "-o", options, "start")
+        try:
+            yield f"postgresql://madang@127.0.0.1:{port}"
+        finally:
+            run("pg_ctl", "-m", "immediate", "-w", "stop")
+
+
+def copy_database(server: str, name: str) -> str:
+    """A new empty database on that server, up to date; its URL."""
+    import psycopg  # of the extra `postgres`
+    from psycopg import sql
+
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'template'")
+        if found.fetchone() is None:
+            connection.execute("CREATE DATABASE template")
+            Store.open(f"{server}/template").close()
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE template").format(sql.Identifier(name))
+        )
+    return f"{server}/{name}"
