@@ -42,7 +42,8 @@ def gumbel(seed: int, counter: int, size: int) -> NDArray[np.float64]:
 
     Finite always: the uniform is moved by half a step into (0, 1).
     """
-    return -np.log(-np.log(uniforms(seed, counter, size) + _UNIT / 2))
+    inside = np.minimum(uniforms(seed, counter, size) + _UNIT / 2, 1.0 - _UNIT)
+    return -np.log(-np.log(inside))
 
 
 def derive_seed(*parts: int | str) -> int:

@@ -24,6 +24,10 @@ class EngineOverloaded(EngineError):
     """`max_num_queued_reqs` are waiting already; try later."""
 
 
+class InvalidRequest(EngineError):
+    """Malformed: an empty prompt, a token outside the vocabulary, a temperature below zero …"""
+
+
 class RequestTooLarge(EngineError):
     """Could never run: longer than `max_model_len`, the pool, or a step's budget for a trie."""
 
@@ -213,7 +217,8 @@ class ChoiceScores:
     `logprobs` are raw: products of full-vocabulary softmax terms along each choice's tokens, of
     exactly this spelling, under `terminator`. `legal_mass` is the sum of their exponentials;
     `probabilities` are renormalised over the choices. `greedy` is the index a masked greedy walk
-    ends at; it may differ from the argmax.
+    ends at; it may differ from the argmax. `choice` is what the request's sampling settings take:
+    the argmax at temperature 0, otherwise a draw from probabilities^(1/temperature).
     """
 
     request_id: str
@@ -224,6 +229,33 @@ class ChoiceScores:
     greedy: int
     terminator: Terminator
     stats: RequestStats
+    choice: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What changed for one request: text that may be sent, and at its end the result or error."""
+
+    request_id: str
+    text: str = ""
+    result: Completion | ChoiceScores | EngineError | None = None
+
+
+class TextStream(Protocol):
+    """An incremental detokenizer: never a part of a character, never a replacement inside."""
+
+    def push(self, token_id: int) -> str: ...
+
+    def finish(self) -> str:
+        """What is left at the end, incomplete bytes as replacement characters."""
+
+
+class Detokenizer(Protocol):
+    """What the engine needs of a tokenizer."""
+
+    def stream(self) -> TextStream: ...
+
+    def decode(self, token_ids: Seq[int]) -> str: ...
 
 
 def num_blocks_for(num_tokens: int, block_size: int) -> int:

@@ -53,6 +53,7 @@ def test_gumbel_argmax_draws_from_softmax() -> None:
 
 
 def test_derived_seeds_tell_their_parts_apart() -> None:
-    seeds = [derive_seed(*parts) for parts in [(1, 23), (12, 3), ("1", 23), (23, 1), (1, 23, 0)]]
+    cases: list[tuple[int | str, ...]] = [(1, 23), (12, 3), ("1", 23), (23, 1), (1, 23, 0)]
+    seeds = [derive_seed(*parts) for parts in cases]
     assert len(set(seeds)) == len(seeds)
     assert derive_seed(1, "white", 3) == derive_seed(1, "white", 3)
