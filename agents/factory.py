@@ -40,14 +40,19 @@ class Agents(Mapping[str, Agent]):
         return next((model.failure for model in self._models if model.failure is not None), None)
 
     async def start(self) -> None:
-        """Start every player. Raises AgentError; models go on loading in the background."""
+        """Start every player, one after the other. Raises AgentError.
+
+        An agent on a model waits until it is loaded; who wants others to play meanwhile starts
+        each agent in a task of its own.
+        """
         for agent in self._agents.values():
             await agent.start()
 
     async def close(self) -> None:
         """Close every player, then the models; one that fails to close keeps none from it."""
         errors: list[Exception] = []
-        for closable in (*self._agents.values(), *self._models):
+        closables: list[Agent | LocalModel] = [*self._agents.values(), *self._models]
+        for closable in closables:
             try:
                 await closable.close()
             except Exception as error:  # reported below, after everything is closed

@@ -53,7 +53,8 @@ _RESIGN = re.compile(
 _DRAW = re.compile(
     r"(?i)(?:i )?(?:would like to |want to )?(?:offer|propose|accept|agree to|claim)"
     r"(?: you)?(?: an?| the| your)? draw(?: offer)?|draw(?: offer)?"
-    r"|무승부(?:를)? ?(?:제안|제의|신청|수락)?(?:합니다|하겠습니다|해요)?|(?:ofrezco |acepto )?tablas"
+    r"|무승부(?:를)? ?(?:제안|제의|신청|수락)?(?:합니다|하겠습니다|해요)?"
+    r"|(?:ofrezco |acepto )?tablas"
 )
 _REFUSED = re.compile(
     r"(?i)\s*(?:i'?m sorry|i am sorry|sorry|i apologi[sz]e|as an ai|i'm unable|i am unable"
@@ -63,8 +64,17 @@ _REFUSED = re.compile(
 _PIECES = {
     "chess": {"pawn": "P", "knight": "N", "bishop": "B", "rook": "R", "queen": "Q", "king": "K"},
     "janggi": {
-        "soldier": "P", "pawn": "P", "horse": "N", "knight": "N", "elephant": "B",
-        "chariot": "R", "rook": "R", "cannon": "C", "guard": "A", "general": "K", "king": "K",
+        "soldier": "P",
+        "pawn": "P",
+        "horse": "N",
+        "knight": "N",
+        "elephant": "B",
+        "chariot": "R",
+        "rook": "R",
+        "cannon": "C",
+        "guard": "A",
+        "general": "K",
+        "king": "K",
     },
 }
 _WORDS = re.compile(
