@@ -40,12 +40,12 @@ def repeat_warnings(plan: Plan, players: Sequence[AgentInfo]) -> Iterator[str]:
     fixed = {info.name for info in players if info.deterministic}
     for section in plan.sections:
         repeats = section.pairs - len(section.starts)
-        if repeats <= 0 or len(fixed & set(section.players)) < 2:
+        alike = sorted(fixed & set(section.players))
+        if repeats <= 0 or len(alike) < 2:
             continue
         yield (
-            f"{section.game}: {', '.join(sorted(fixed & set(section.players)))} always answer alike "
-            f"and {section.pairs} pairs start from {len(section.starts)} position(s): their games "
-            "will repeat; add openings"
+            f"{section.game}: {', '.join(alike)} always answer alike and {section.pairs} pairs "
+            f"start from {len(section.starts)} position(s): their games will repeat; add openings"
         )
 
 

@@ -1,0 +1,79 @@
+"""The command `arena`: parse, call one function, print.
+
+Exit codes: 0 finished · 1 our bug · 2 usage, configuration or environment · 3 finished with
+unresolved games · 4 an agent could not start · 130 interrupted, resumable. A user's mistake is one
+line that names the fix; a bug of ours is a trace and a plea.
+"""
+
+import logging
+import sys
+import traceback
+from collections.abc import Callable
+
+import typer
+
+from arena.commands import board, look, model, play, prompt, setup
+
+app = typer.Typer(
+    name="arena",
+    help="Language models, engines and simple movers play chess and janggi; every move is kept.",
+    epilog="Start with: arena play random material --game janggi --pairs 5",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    setup.init, setup.doctor, play.play, play.run, play.resume,
+    look.status, look.standings, look.show, look.export,
+    prompt.prompt, board.legal, board.perft, board.convert, board.parse,
+)  # fmt: skip
+for command in COMMANDS:
+    app.command()(command)
+app.add_typer(model.app, name="model")
+
+ONE_LINE: dict[tuple[str, str], int] = {
+    ("arena.commands.common", "UsageFault"): 2,
+    ("arena.config", "ConfigError"): 2,
+    ("arena.store", "StoreError"): 2,
+    ("agents.spec", "SpecError"): 2,
+    ("agents.base", "AgentError"): 4,
+    ("engine.types", "EngineError"): 2,
+    ("games.base", "GameError"): 2,
+}
+"""Errors that are the user's to mend: (module, name) → exit code. Only loaded modules can raise."""
+
+
+def main() -> None:
+    """Entry point. Leaves by SystemExit with the documented code."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        setup.warn_of_clashes()
+        app()
+    except KeyboardInterrupt:
+        typer.echo("arena: interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:
+        code = exit_code(error)
+        if code is None:
+            traceback.print_exc()
+            typer.echo("arena: this is a bug of ours; please report the lines above", err=True)
+            sys.exit(1)
+        typer.echo(f"arena: {error}", err=True)
+        sys.exit(code)
+
+
+def exit_code(error: Exception) -> int | None:
+    """The code of an error that is not our bug; None for a bug."""
+    for (module, name), code in ONE_LINE.items():
+        kind = getattr(sys.modules.get(module), name, None)
+        if isinstance(kind, type) and isinstance(error, kind):
+            return code
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""`arena run`, `arena play`, `arena resume`: everything that plays games."""
+
+import asyncio
+import fcntl
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .common import (
+    DEFAULT_DB,
+    DbOption,
+    GameOption,
+    JsonOption,
+    QuietOption,
+    RulesOption,
+    UsageFault,
+    chosen_run,
+    existing_store,
+    is_url,
+    print_json,
+    say,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from arena.config import Config
+    from arena.running import Follower
+    from arena.store import Store
+    from arena.tournament import RunResult
+
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Start a new database; an old one is kept beside it.")
+]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Print the schedule, play nothing.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the run.")]
+ConcurrencyOption = Annotated[
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Games in flight at once.")
+]
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="A TOML file; `arena init` writes one.")],
+    db: Annotated[str | None, typer.Option("--db", help="Database; else the file's.")] = None,
+    seed: SeedOption = None,
+    concurrency: ConcurrencyOption = None,
+    fresh: FreshOption = False,
+    dry_run: DryOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Play the tournament of a TOML file.
+
+    \b
+    arena run examples/demo.toml
+    arena run cup.toml --db cup.db --concurrency 8 --json
+    """
+    from arena.config import load_config
+
+    given = {"db": db, "seed": seed, "concurrency": concurrency}
+    overrides = {key: value for key, value in given.items() if value is not None}
+    _run_config(load_config(config, overrides), fresh, dry_run, as_json, quiet)
+
+
+def play(
+    first: Annotated[str, typer.Argument(help="A player, such as random or smollm2-135m:choice.")],
+    second: Annotated[str, typer.Argument(help="The other player.")],
+    game: GameOption = "chess",
+    rules: RulesOption = "",
+    pairs: Annotated[int, typer.Option(min=1, help="Colour-swapped pairs of games.")] = 1,
+    max_plies: Annotated[int | None, typer.Option(min=1, help="The arena's cap.")] = None,
+    at_cap: Annotated[
+        str, typer.Option(help="At the cap: cut_short, material, points, draw.")
+    ] = "cut_short",
+    openings: Annotated[str, typer.Option(help="A book: EPD, FEN lines or PGN.")] = "",
+    setup: Annotated[
+        list[str] | None, typer.Option(help="Janggi set-up Cho/Han; may be given again.")
+    ] = None,
+    tc: Annotated[str, typer.Option(help="Time control: [moves/]time[+increment].")] = "inf",
+    db: DbOption = DEFAULT_DB,
+    seed: SeedOption = None,
+    concurrency: ConcurrencyOption = None,
+    dry_run: DryOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Play two agents against each other, without a TOML file.
+
+    \b
+    arena play random material --game janggi --pairs 5
+    arena play smollm2-135m:constrained stockfish?nodes=100 --max-plies 60 --at-cap material
+    """
+    from arena.config import build_config
+
+    section: dict[str, object] = {
+        "game": game, "rules": rules, "format": "match", "pairs": pairs, "at_cap": at_cap,
+        "setups": tuple(setup or ()), "tc": tc,
+    }  # fmt: skip
+    if max_plies is not None:
+        section["max_plies"] = max_plies
+    if openings:
+        section["openings"] = openings
+    settings: dict[str, object] = {"name": f"{first} v {second}"[:200], "db": db}
+    given = {"seed": seed, "concurrency": concurrency}
+    settings |= {key: value for key, value in given.items() if value is not None}
+    players = [_spec_table(text) for text in (first, second)]
+    config = build_config({"run": settings, "games": [section], "players": players})
+    _run_config(config, False, dry_run, as_json, quiet)
+
+
+def resume(
+    run: Annotated[int | None, typer.Argument(help="Number of the run; else the last.")] = None,
+    db: DbOption = DEFAULT_DB,
+    concurrency: ConcurrencyOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Play what is still open of an interrupted run; nothing is played twice.
+
+    \b
+    arena resume --db demo.db
+    arena resume 3 --db demo.db --concurrency 4
+    """
+    from arena.config import restore
+    from arena.running import resume_run
+    from arena.store import queries
+
+    with existing_store(db) as store:
+        info = chosen_run(store, run)
+        config = restore(info.config)
+        if concurrency is not None:
+            changed = config.run.model_copy(update={"concurrency": concurrency})
+            config = config.model_copy(update={"run": changed})
+        status = queries.run_status(store, info.id)
+        if status.open == 0:
+            say(f"Run {info.id} of {db} is finished: all {status.slots} games are played.")
+            return
+        follower = _follower(db, as_json, quiet)
+        _finish(
+            lambda: resume_run(config, info.id, status.slots, store, follower), store, db, as_json
+        )
+
+
+def _spec_table(text: str) -> dict[str, Any]:
+    from agents.spec import parse_spec
+
+    return parse_spec(text).model_dump()
+
+
+def _run_config(config: "Config", fresh: bool, dry_run: bool, as_json: bool, quiet: bool) -> None:
+    from arena.running import run_new
+    from arena.store import Store
+
+    db = config.run.db
+    if dry_run:
+        _print_plan(config, as_json)
+        return
+    if fresh:
+        set_aside(db)
+    with Store.open(db) as store:
+        follower = _follower(db, as_json, quiet)
+        _finish(lambda: run_new(config, store, follower, warn), store, db, as_json)
+
+
+def _print_plan(config: "Config", as_json: bool) -> None:
+    """The schedule as it would be played: one slot a line, or JSON."""
+    from dataclasses import asdict
+
+    from arena.plan import make_plan
+
+    plan = make_plan(config)
+    for warning in plan.warnings:
+        warn(warning)
+    if as_json:
+        print_json({"slots": [asdict(slot) for slot in plan.slots]})
+        return
+    for slot in plan.slots:
+        start = slot.setup or slot.opening
+        say(f"{slot.id:>5}  {slot.game}  {slot.first} vs {slot.second}  {start}".rstrip())
+    say(f"{len(plan.slots)} games, {config.run.concurrency} in flight at most")
+
+
+def set_aside(db: str) -> None:
+    """Rename an existing database file, so that a new one can take its name. Raises UsageFault."""
+    if is_url(db):
+        raise UsageFault("--fresh works on database files only: name an empty database instead")
+    path = Path(db)
+    if not path.exists():
+        return
+    lock = path.with_name(path.name + "-lock")
+    if lock.exists():
+        with lock.open("r+b") as held:
+            try:
+                fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageFault(f"{db} is being played by another process: stop it") from None
+    number = 1
+    while path.with_name(f"{path.name}.old-{number}").exists():
+        number += 1
+    for suffix in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(path.with_name(f"{path.name}.old-{number}{suffix}"))
+    warn(f"the old {db} is kept as {path.name}.old-{number}")
+
+
+def _follower(db: str, as_json: bool, quiet: bool) -> "Follower":
+    """The live panel on a terminal; else plain lines, which under --json go to standard error."""
+    from rich.console import Console
+
+    from arena.panel import LivePanel, PlainLines
+
+    live = sys.stderr.isatty() and (sys.stdout.isatty() or as_json) and not quiet
+    if live and os.environ.get("TERM") != "dumb":
+        return LivePanel(Console(stderr=True), where_to_watch(db))
+    lines = None if quiet else sys.stderr if as_json else sys.stdout
+    return PlainLines(lines, sys.stderr)
+
+
+def where_to_watch(db: str) -> tuple[str, ...]:
+    return (f"watch: arena status --db {db}   arena show GAME --db {db}",)
+
+
+def _finish(
+    work: "Callable[[], Coroutine[Any, Any, RunResult]]", store: "Store", db: str, as_json: bool
+) -> None:
+    """Play, print the results, leave with the documented exit code."""
+    from arena.store import StoreError
+
+    try:
+        result = asyncio.run(work())
+    except StoreError as error:
+        warn(str(error))
+        raise typer.Exit(2) from None
+    _print_results(store, result, as_json)
+    if result.num_open:
+        why = "Interrupted" if result.status == "interrupted" else "Not all games have a result"
+        typer.echo(
+            f"{why}: {result.num_open} open. Go on with: arena resume {result.run_id} --db {db}",
+            err=True,
+        )
+    raise typer.Exit(result.exit_code)
+
+
+def _print_results(store: "Store", result: "RunResult", as_json: bool) -> None:
+    from arena import report
+
+    if as_json:
+        print_json(report.summary(store, result.run_id))
+    else:
+        say(report.summary_text(store, result.run_id))

@@ -1,0 +1,223 @@
+"""How a run is shown while it is played: a live panel on a terminal, plain lines elsewhere.
+
+Both follow the event stream and can neither slow nor stop the run. The panel fits the terminal's
+height: boards are dropped first, then the recent lines. Player names and model output are hostile
+text: nothing of them is read as markup, control characters are shown as `�`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from arena.events import AgentReady, Event, GameFinished, GameStarted, Noted, Subscription
+from arena.run_view import EngineRates, LiveGame, RunView, Score, finished_line, started_line
+from games.registry import get_game
+
+REDRAWS_S = 4
+BOARD_LINES = 14  # the tallest board (janggi's ten ranks and files) with its frame and move line
+
+
+class PlainLines:
+    """One line a game started or finished, for logs and pipes; faults go to `errors`."""
+
+    def __init__(self, lines: TextIO | None, errors: TextIO) -> None:
+        self._lines = lines
+        self._errors = errors
+
+    async def follow(self, events: Subscription) -> None:
+        view = RunView(time.monotonic)
+        async for event in events:
+            view.apply(event)
+            line = plain_line(event, view.num_games)
+            if line and self._lines is not None:
+                print(clean(line), file=self._lines, flush=True)
+            fault = fault_line(event)
+            if fault:
+                print(clean(fault), file=self._errors, flush=True)
+
+
+def plain_line(event: Event, num_games: int) -> str:
+    """The line of an event in the words of engine tournament managers; "" for none."""
+    if isinstance(event, GameStarted):
+        return started_line(event.slot, num_games)
+    return finished_line(event.record) if isinstance(event, GameFinished) else ""
+
+
+def fault_line(event: Event) -> str:
+    """What a person should read about an event that went wrong; "" for none."""
+    if isinstance(event, AgentReady) and event.error:
+        return f"arena: {event.error}"
+    return f"arena: {event.text}" if isinstance(event, Noted) else ""
+
+
+class LivePanel:
+    """Redraws the whole panel a few times a second until the run ends; the last state stays."""
+
+    def __init__(self, console: Console, where: Sequence[str]) -> None:
+        """`where`: lines that say how else to follow the run."""
+        self._console = console
+        self._where = where
+
+    async def follow(self, events: Subscription) -> None:
+        view = RunView(time.monotonic)
+        with Live(console=self._console, auto_refresh=False, vertical_overflow="crop") as live:
+            drawing = asyncio.create_task(self._redraw(live, view))
+            try:
+                async for event in events:
+                    view.apply(event)
+            finally:
+                drawing.cancel()
+                live.update(self._drawn(view, boards=False), refresh=True)
+
+    async def _redraw(self, live: Live, view: RunView) -> None:
+        while True:
+            live.update(self._drawn(view), refresh=True)
+            await asyncio.sleep(1 / REDRAWS_S)
+
+    def _drawn(self, view: RunView, boards: bool = True) -> RenderableType:
+        size = self._console.size
+        return draw(view, size.width, size.height if boards else 0, self._where)
+
+
+def draw(view: RunView, width: int, height: int, where: Sequence[str] = ()) -> RenderableType:
+    """The panel of a run for a terminal of that size; `height` 0 leaves boards and lines out."""
+    head: list[RenderableType] = [_title(view), _progress(view, width)]
+    head += [_engine(rates) for rates in view.rates()]
+    head += _agents(view)
+    head += [Text(line, style="dim", no_wrap=True) for line in where]
+    tables = _standings(view)
+    used = len(head) + sum(len(scores) + 2 for scores in view.scores.values())
+    parts = [*head, *tables]
+    if height >= used + BOARD_LINES + 1:
+        parts.insert(len(head), _boards(view, width))
+        used += BOARD_LINES
+    room = min(5, height - used - 1)
+    if room > 0:
+        parts += [_line(clean(line), style="dim") for line in list(view.recent)[-room:]]
+    return Group(*parts)
+
+
+def clean(text: str) -> str:
+    """The text on one line, with control characters made visible and harmless."""
+    return "".join(char if char.isprintable() else "�" for char in text.replace("\n", " "))
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _title(view: RunView) -> Text:
+    left = view.eta()
+    parts = [f"run {view.run_id}", view.status, _clock(view.elapsed)]
+    if view.status == "running":
+        parts.append(f"about {_clock(left)} left" if left is not None else "time left unknown")
+    return Text.assemble((f"{clean(view.name)}  ", "bold"), "  ".join(parts), no_wrap=True)
+
+
+def _progress(view: RunView, width: int) -> RenderableType:
+    words = f"{view.num_finished}/{view.num_games} games  {len(view.live)} in flight"
+    words += f"  {view.plies} plies"
+    if view.num_no_result:
+        words += f"  {view.num_no_result} without result"
+    line = Table.grid(padding=(0, 1))
+    bar = ProgressBar(max(1, view.num_games), view.num_finished, width=min(30, width // 3))
+    line.add_row(bar, _line(words))
+    return line
+
+
+def _engine(rates: EngineRates) -> Text:
+    last = rates.last
+    name = Text(f"{clean(last.model)}  ", style="bold", no_wrap=True, overflow="ellipsis")
+    if last.loading:
+        return name.append("loading model …", style="yellow")
+    parts = [f"queue {last.num_requests_waiting}", f"running {last.num_requests_running}"]
+    if rates.batch is not None:
+        parts.append(f"batch {rates.batch:.1f}")
+    if rates.prefill_tps is not None and rates.decode_tps is not None:
+        parts.append(f"{rates.prefill_tps:.0f}+{rates.decode_tps:.0f} tok/s")
+    if rates.hit_rate is not None:
+        parts.append(f"prefix hits {rates.hit_rate:.0%}")
+    parts.append(f"KV {last.kv_cache_usage_perc:.0%}")
+    return name.append("  ".join(parts), style="not bold")
+
+
+def _agents(view: RunView) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    if view.waiting:
+        lines.append(_line(f"starting {', '.join(map(clean, sorted(view.waiting)))}", "yellow"))
+    for error in view.agents.values():
+        if error:
+            lines.append(_line(clean(error), style="red"))
+    return lines
+
+
+def _boards(view: RunView, width: int) -> RenderableType:
+    """As many boards as fit side by side, the games of each kind in turn, oldest first."""
+    by_game: dict[str, list[LiveGame]] = {}
+    for game in view.live.values():
+        if game.fen:
+            by_game.setdefault(game.slot.game, []).append(game)
+    turns = [
+        games[number]
+        for number in range(max((len(games) for games in by_game.values()), default=0))
+        for games in by_game.values()
+        if number < len(games)
+    ]
+    fitting = max(1, width // 27)
+    return Columns([_board(game) for game in turns[:fitting]], padding=(0, 1))
+
+
+def _board(game: LiveGame) -> RenderableType:
+    slot = game.slot
+    rules = get_game(slot.game)
+    state = rules.start(rules=slot.rules or None, fen=game.fen)
+    last = game.last_move or "start"
+    sides = " v ".join(_short(clean(name), 10) for name in (slot.first, slot.second))
+    body = Text(f"{state.board_text()}\n", no_wrap=True)
+    body.append(f"ply {game.plies}  {last}", style="dim")
+    return Panel(body, title=Text(sides), width=26, height=BOARD_LINES, padding=(0, 1))
+
+
+def _short(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def _standings(view: RunView) -> list[RenderableType]:
+    return [_score_table(game, scores) for game, scores in sorted(view.scores.items())]
+
+
+def _score_table(game: str, scores: dict[str, Score]) -> RenderableType:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column(game, no_wrap=True, overflow="ellipsis")
+    for title in ("games", "+", "=", "−", "score"):
+        table.add_column(title, justify="right")
+    ranked = sorted(scores.items(), key=lambda item: (-item[1].points / item[1].games, item[0]))
+    for name, score in ranked:
+        numbers = (score.games, score.wins, score.draws, score.losses)
+        table.add_row(_line(clean(name)), *map(str, numbers), f"{score.points:g}")
+    return table
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def make_follower(
+    console: Console, lines: TextIO | None, errors: TextIO, where: Sequence[str], live: bool
+) -> "LivePanel | PlainLines":
+    """The live panel where `live`, else plain lines; `lines` None is silent but for faults."""
+    return LivePanel(console, where) if live else PlainLines(lines, errors)
+
+
+Followed = Callable[[Subscription], object]
