@@ -8,7 +8,7 @@ one mask rule are row numbers: among new rows, q sees k ⟺ tin[k] ≤ tin[q] < 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.types import TokenIds
+from engine.types import TokenIds, common_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +37,75 @@ class ChoiceTrie:
             raise ValueError("choices must be given and none may be empty")
         if len(set(choices)) != len(choices):
             raise ValueError("choices must be distinct")
-        builder = _Builder(choices)
-        return builder.trie()
+        builder = _Builder()
+        for choice in sorted(choices):
+            builder.add(choice)
+        return builder.trie(choices)
 
 
 class _Builder:
-    """Walks the sorted choices once, opening a row whenever a node turns out to be inner."""
+    """Takes the choices in sorted order, each sharing what it can with the one before.
 
-    def __init__(self, choices: Sequence[TokenIds]) -> None:
-        self.choices = choices
-        self.prefixes = {choice[:i] for choice in choices for i in range(1, len(choice))}
-        self.rows: list[TokenIds] = sorted(self.prefixes)  # depth-first: a prefix sorts first
-        self.row_of = {prefix: row for row, prefix in enumerate(self.rows)} | {(): -1}
-        self.edge_of: dict[tuple[int, int], int] = {}
+    A prefix gets its row when the first choice that goes on from it comes, so rows and edges are in
+    depth-first order. `row_at[d]`, `edge_at[d]` belong to the first d tokens of the last choice.
+    """
 
-    def trie(self) -> ChoiceTrie:
-        rows = self.rows
-        for choice in sorted(self.choices):
-            for i, token in enumerate(choice):
-                key = (self.row_of[choice[:i]], token)
-                self.edge_of.setdefault(key, len(self.edge_of))
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.parents: list[int] = []
+        self.depths: list[int] = []
+        self.ends: list[int] = []
+        self.edges: list[tuple[int, int]] = []
+        self.edges_of: dict[int, list[int]] = {-1: []}  # by the row they leave
+        self.paths: dict[TokenIds, tuple[int, ...]] = {}
+        self.forks: dict[TokenIds, int] = {}  # choices that begin others: the row at their end
+        self.last: TokenIds = ()
+        self.row_at = [-1]
+        self.edge_at = [-1]
+
+    def add(self, choice: TokenIds) -> None:
+        shared = common_prefix(self.last, choice)
+        self._close(shared + 1)
+        del self.edge_at[shared + 1 :]
+        for depth in range(1, len(choice) + 1):
+            if depth > shared:
+                self._edge(self.row_at[depth - 1], choice[depth - 1])
+            if len(self.row_at) == depth < len(choice):
+                self._row(choice[depth - 1], depth)
+                if depth == len(self.last) == shared:
+                    self.forks[self.last] = self.row_at[depth]
+        self.paths[choice] = tuple(self.edge_at[1:])
+        self.last = choice
+
+    def _edge(self, row: int, token: int) -> None:
+        self.edge_at.append(len(self.edges))
+        self.edges_of[row].append(len(self.edges))
+        self.edges.append((row, token))
+
+    def _row(self, token: int, depth: int) -> None:
+        row = len(self.tokens)
+        self.tokens.append(token)
+        self.parents.append(self.row_at[depth - 1])
+        self.depths.append(depth)
+        self.ends.append(row + 1)
+        self.edges_of[row] = []
+        self.row_at.append(row)
+
+    def _close(self, depth: int) -> None:
+        """Subtrees deeper than the shared prefix are complete."""
+        for row in self.row_at[depth:]:
+            self.ends[row] = len(self.tokens)
+        del self.row_at[depth:]
+
+    def trie(self, choices: Sequence[TokenIds]) -> ChoiceTrie:
+        self._close(1)
+        tails = {choice: tuple(self.edges_of[row]) for choice, row in self.forks.items()}
         return ChoiceTrie(
-            tokens=tuple(prefix[-1] for prefix in rows),
-            parents=tuple(self.row_of[prefix[:-1]] for prefix in rows),
-            depths=tuple(len(prefix) for prefix in rows),
-            ends=tuple(self._end(row) for row in range(len(rows))),
-            edges=tuple(self.edge_of),
-            paths=tuple(self._path(choice) for choice in self.choices),
-            tails=tuple(self._tail(choice) for choice in self.choices),
+            tokens=tuple(self.tokens),
+            parents=tuple(self.parents),
+            depths=tuple(self.depths),
+            ends=tuple(self.ends),
+            edges=tuple(self.edges),
+            paths=tuple(self.paths[choice] for choice in choices),
+            tails=tuple(tails.get(choice, ()) for choice in choices),
         )
-
-    def _end(self, row: int) -> int:
-        prefix = self.rows[row]
-        end = row + 1
-        while end < len(self.rows) and self.rows[end][: len(prefix)] == prefix:
-            end += 1
-        return end
-
-    def _path(self, choice: TokenIds) -> tuple[int, ...]:
-        return tuple(self.edge_of[self.row_of[choice[:i]], token] for i, token in enumerate(choice))
-
-    def _tail(self, choice: TokenIds) -> tuple[int, ...]:
-        row = self.row_of.get(choice)
-        if row is None:
-            return ()
-        return tuple(e for (parent, _), e in self.edge_of.items() if parent == row)
