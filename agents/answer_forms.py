@@ -7,15 +7,18 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+MOST_CUES = 32  # looked at in one answer
+MOST_OBJECTS = 32
 _KEYS = (
     "move|final_move|best_move|bestmove|chosen_move|next_move|answer|final_answer|final answer|"
     "action|uci|san|수|착수|정답|jugada|movimiento|respuesta"
 )
 _TAGS = "move|final_move|best_move|answer|final_answer|final|uci|san|action|result|output"
 _JSON_KEY = re.compile(rf"""(?i)["'](?:{_KEYS})["']\s*:\s*(?:["']([^"'\n]{{0,200}})|(\w+))""")
-_TAG = re.compile(rf"(?i)<({_TAGS})>(?:\s|<\w{{1,10}}>)*([^<]{{0,400}})")
+_TAG = re.compile(rf"(?i)<({_TAGS})>(?:\s|<\w{{1,10}}>){{0,9}}([^<]{{0,200}}?)\s{{0,9}}(?=</|\Z)")
 _BOXED = re.compile(r"\\?boxed\s?\{\s?(?:\\?(?:text|mathrm|mathbf|textbf)\s?\{)?([^{}]{0,100})")
 _END = r"[ *_`\"')\]]{0,6}(?:\b(?:is|es)\b|은|는|是)?[ *_]{0,4}(?:[:=]|->?[ ]|\n|\b(?=[*_`]))"
 _IS = r"[ *_]{0,4}\b(?:is|es)\b\s?:?"
@@ -37,7 +40,8 @@ _CUE = re.compile(
     r"(?: here)? (?:is|will be)"
     r"|(?:yo )?(?:juego|jugar[eé]|elijo|muevo)"
     r"|(?:mi|la)(?: mejor)? (?:jugada|respuesta|movimiento)(?: final)? es"
-    r"|(?:제|내|나의|저의)(?: 다음)? 수는"
+    r"|(?:제|내|나의|저의|다음|최선의)(?: 다음)? 수는"
+    r"|let(?:'s| me) play"
     r"):?\s"
 )
 _KOREAN_VERB = re.compile(
@@ -76,17 +80,13 @@ def last_label(text: str) -> Place | None:
     return _last(text, list(_labels(_LABEL, text, "label")))
 
 
-def cues(text: str) -> Iterator[int]:
-    """Where a move should begin because the sentence says it is the one (`I play …`)."""
-    for found in _CUE.finditer(text):
-        yield found.end()
-    for found in _KOREAN_SUBJECT.finditer(text):
-        yield found.end()
-
-
-def korean_verb(text: str, start: int) -> bool:
-    """Whether a Korean verb of playing follows here (`…로 두겠습니다`)."""
-    return _KOREAN_VERB.match(text, start) is not None
+def cues(text: str, start: int = 0) -> Iterator[tuple[int, re.Pattern[str] | None]]:
+    """Where a move should begin because the sentence says it is the one (`I play …`), and what
+    must follow the move where the sentence says so only after it (`…로 두겠습니다`)."""
+    for found in islice(_CUE.finditer(text, start), MOST_CUES):
+        yield found.end(), None
+    for found in islice(_KOREAN_SUBJECT.finditer(text, start), MOST_CUES):
+        yield found.end(), _KOREAN_VERB
 
 
 def lines(text: str) -> list[tuple[int, int]]:
@@ -110,7 +110,7 @@ def _objects(text: str) -> Iterator[tuple[tuple[int, int], Place | None]]:
     """JSON objects at the top level, with the place of their move if they have one."""
     decoder = json.JSONDecoder()
     at, tries = text.find("{"), 0
-    while at >= 0 and tries < 32:
+    while at >= 0 and tries < MOST_OBJECTS:
         tries += 1
         try:
             value, end = decoder.raw_decode(text, at)

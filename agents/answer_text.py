@@ -81,8 +81,10 @@ def _blank_thinking(answer: str, thinking: bool) -> tuple[str, bool]:
     done, depth = 0, int(thinking)
     for tag in _THINK.finditer(answer):
         closes = tag[1] == "/"
-        if closes or depth:  # a closing tag without an opening one ends thinking from the start
-            kept = [" " * tag.end()] if closes and not depth else [*kept, " " * (tag.end() - done)]
+        if closes and not depth:  # without an opening tag: everything before it was thinking
+            kept = [" " * tag.end()]
+        elif depth:
+            kept.append(" " * (tag.end() - done))
         else:
             kept += [answer[done : tag.start()], " " * (tag.end() - tag.start())]
         depth = 0 if closes else 1

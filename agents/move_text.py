@@ -8,14 +8,14 @@ Nothing is guessed: two legal moves that fit are two candidates.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from games.base import GameState
 
 _CJK = "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af"
-BEFORE = rf"(?<![^\W{_CJK}])(?<![/@])"  # a word may end in Hangul or Hanzi without a space
+BEFORE = rf"(?<![^\W{_CJK}])"  # a word may end in Hangul or Hanzi without a space
 AFTER = rf"(?![^\W{_CJK}])"
 
 _PROMOTION = r"(?:\s?=\s?(?P<p1>[A-Za-z])|\(=?(?P<p2>[A-Za-z])\)|/?(?P<p3>[QRBNKqrbnk]))?"
@@ -29,7 +29,9 @@ _PIECES_KOREAN = {
     **dict.fromkeys("졸卒병兵", "P"),
     **dict.fromkeys("장왕궁將帥", "K"),
 }
-_PASS_WORDS = ("한수쉼", "한수 쉼", "한 수 쉼", "pass", "paso", "pasar", "@@@@")
+_PASS = re.compile(
+    r"(?i)(?:한 ?수 ?쉼(?:니다|입니다|합니다|하겠습니다)?|(?:i (?:will )?)?pass|pas(?:o|ar)|@@@@)(?!\w)"
+)
 _NULL = re.compile(r"(?:(?<!-)--(?!-)|0000|Z0|@@@@)(?!\w)")
 
 
@@ -126,6 +128,12 @@ class Reader:
         if self.grammar.game == "janggi":
             return self._korean(text, start)
         return None
+
+    def tokens(self, text: str, start: int, end: int) -> Iterator[Token]:
+        """Move texts anywhere between `start` and `end`."""
+        for found in self.grammar.move.finditer(text, start, end):
+            if token := self._token(found):
+                yield token
 
     def spaced(self, text: str, start: int = 0) -> Token | None:
         """Two squares with a gap (`g1 f3`), which only one legal move or none can be."""
@@ -253,12 +261,8 @@ def null_move(text: str, start: int = 0) -> re.Match[str] | None:
 
 def pass_word(text: str, start: int = 0) -> int | None:
     """Where a word that means to pass ends, if one begins at `start`."""
-    lowered = text[start : start + 12].lower()
-    for word in _PASS_WORDS:
-        end = start + len(word)
-        if lowered.startswith(word) and not text[end : end + 1].isalnum():
-            return end
-    return None
+    found = _PASS.match(text, start)
+    return found.end() if found else None
 
 
 @lru_cache(maxsize=20_000)

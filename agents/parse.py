@@ -24,12 +24,14 @@ squares (`the pawn on e4`) are no move.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from games.base import GameError, GameState
 
-from .answer_forms import Place, cues, korean_verb, last_final, last_label, lines
+from .answer_forms import Place, cues, last_final, last_label, lines
 from .answer_text import Plain, plain
 from .base import FailureKind
 from .move_text import Reader, Token, null_move, pass_word
@@ -83,6 +85,13 @@ _WORDS = re.compile(
     r"|(?P<piece>[a-z]{4,9})?(?: from)? ?(?P<origin>[a-i](?:10|[1-9]))? ?"
     r"(?:to|takes|captures)(?: on)? (?P<to>[a-i](?:10|[1-9])))"
 )
+_DENIED = re.compile(
+    r"[*_`'\")]{0,4}\s(?:is|was|would be|can|could|does|will)(?: ?not\b|n't\b| illegal| impossible)"
+)
+_NOTE = re.compile(r"[*_`'\"]{0,4}\s?(?:\(|- |: |, )")
+_SENTENCE_END = re.compile(r"[.!\n]")
+_EN_PASSANT = re.compile(r"\(?en passant\)?|e\.?p\.?")
+MOST_TOKENS = 40  # of a line of moves that are looked at
 MAX_EXACT = 20  # characters of a text that is tried as a move as it stands
 
 
@@ -166,47 +175,72 @@ class _Answer:
     def _place(self, place: Place) -> _Found:
         found = self._at_start(place.start, place.end)
         if found is None:
-            said = [self._begin(at) for at in cues(self._text[: place.end]) if at >= place.start]
-            tokens = [token for at in said if (token := self._token(at, place.end))]
-            found = self._judge(tokens[0]) if len(tokens) == 1 else None
+            said = list(self._cued(place.start, place.end))
+            found = said[0] if len(said) == 1 else None
         if found is None:
             detail = "the final answer is no move" if self._text[place.start : place.end] else ""
             found = _Found("unparsable", place.start, place.end, detail=detail)
         return found
 
+    def _cued(self, start: int, end: int) -> Iterator[_Found]:
+        """Moves that a sentence between `start` and `end` says are played."""
+        for at, verb in cues(self._text[:end], start):
+            token = self._token(self._begin(at, end), end)
+            if (
+                token
+                and not self._denied(token)
+                and (not verb or verb.match(self._text, token.end))
+            ):
+                yield self._judge(token)
+
+    def _denied(self, token: Token) -> bool:
+        """`e4 is not …`"""
+        return _DENIED.match(self._text, token.end) is not None
+
     def _whole(self) -> _Found | None:
         """The answer as one move, one line of moves, or a phrase."""
         said = lines(self._text)
-        if len(said) != 1 and self._text.strip(" \n\t*_`'\".") not in ("--", "@@@@"):
+        if len(said) > 1 or (not said and len(self._text.strip()) > MAX_EXACT):
             return None
         start, end = said[0] if said else (0, len(self._text))
         found = self._at_start(start, end)
-        return found if found is not None and self._only_moves(found.end, end) else None
+        if found is None:
+            return None
+        alone = self._only_moves(found.end, end) or self._explained(found, end)
+        return found if alone else None
 
     def _agreed(self) -> _Found | None:
         """First and last lines that are a move alone, and cues: one move, or ambiguous."""
         said = lines(self._text)
         found: list[_Found] = []
         for start, end in dict.fromkeys((*said[:1], *said[-1:])):
-            alone = self._at_start(start, end)
-            if alone is not None and _TAIL.match(self._text, alone.end, end).end() == end:  # type: ignore[union-attr]
-                found.append(alone)
-        for at in cues(self._text):
-            token = self._token(self._begin(at), len(self._text))
-            korean = self._text[at - 2 : at - 1] in "는가서라"
-            if token and (
-                not korean or korean_verb(self._text, token.end) or " 수는" in self._text
-            ):
-                found.append(self._judge(token))
+            one = self._at_start(start, end)
+            if one and self._ends(one.end, end):
+                found.append(one)
+        found.extend(self._cued(0, len(self._text)))
         if len({(one.kind, one.uci) for one in found}) <= 1:
             return found[-1] if found else None
         names = ", ".join(dict.fromkeys(self._text[one.start : one.end] for one in found))
         return replace(found[-1], kind="ambiguous", uci=None, detail=f"several answers: {names}")
 
+    def _ends(self, start: int, end: int) -> bool:
+        """Whether only decoration follows."""
+        tail = _TAIL.match(self._text, start, end)
+        return tail is not None and tail.end() == end
+
+    def _explained(self, found: _Found, end: int) -> bool:
+        """Whether only a note follows (`Nf3 (developing)`) that holds no other legal move."""
+        if found.kind != "move" or not _NOTE.match(self._text, found.end, end):
+            return False
+        for other in islice(self._reader.tokens(self._text, found.end, end), MOST_TOKENS + 1):
+            if other.candidates and other.candidates != (found.uci,):
+                return False
+        return True
+
     def _in_words(self) -> _Found | None:
         """A first sentence that resigns, or a refusal."""
         start = self._begin(0)
-        stop = re.compile(r"[.!\n]|$").search(self._text, start)
+        stop = _SENTENCE_END.search(self._text, start)
         end = stop.start() if stop else len(self._text)
         if _RESIGN.fullmatch(self._text[start:end].strip()):
             return _Found("resign", start, end)
@@ -221,14 +255,13 @@ class _Answer:
 
     def _at_start(self, start: int, end: int) -> _Found | None:
         """What stands at the start of a stretch, decoration aside; None: nothing that is known."""
-        for at in (
-            start + len(self._text[start:end]) - len(self._text[start:end].lstrip()),
-            self._begin(start, end),
-        ):
-            if found := self._null_or_pass(at, end):
-                return found
+        text = self._text[start:end]
+        bare = start + len(text) - len(text.lstrip())
+        at = self._begin(start, end)
+        if found := self._null_or_pass(bare, end) or self._null_or_pass(at, end):
+            return found
         token = self._token(at, end)
-        if token is not None:
+        if token is not None and not self._denied(token):
             return self._with_next(token, end)
         if found := self._phrase(at, end):
             return found
@@ -312,20 +345,17 @@ class _Answer:
     def _only_moves(self, start: int, end: int) -> bool:
         """Whether nothing but moves, numbers and decoration follows up to `end`."""
         at = start
-        while at < end:
+        for _ in range(MOST_TOKENS):
             after = _TAIL.match(self._text, at, end)
             at = self._begin(after.end() if after else at, end)
             if at >= end:
                 return True
             token = self._reader.at(self._text, at) or self._reader.spaced(self._text, at)
-            if token is None or token.end > end:
-                word = re.compile(r"(?:\(?en passant\)?|e\.?p\.?)").match(self._text, at, end)
-                if word is None:
-                    return False
-                at = word.end()
-                continue
-            at = token.end
-        return True
+            word = _EN_PASSANT.match(self._text, at, end)
+            if (token is None or token.end > end) and word is None:
+                return False
+            at = word.end() if word else token.end if token else end
+        return False
 
     def _unless_cut(self, found: _Found) -> _Found:
         """The reading, unless the answer was cut just where it ends and might have gone on."""

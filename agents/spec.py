@@ -17,9 +17,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+)
 
 from .policy import Policy
+from .templates import TEMPLATES
 
 KNOWN_MODELS: Mapping[str, str] = {"smollm2-135m": "q4_1"}
 """Models with a name of their own → precision of their file."""
@@ -27,6 +35,7 @@ KNOWN_MODELS: Mapping[str, str] = {"smollm2-135m": "q4_1"}
 KNOWN_ENGINES: Mapping[str, str] = {"stockfish": "stockfish", "fairy-stockfish": "fairy-stockfish"}
 """UCI engines with a name of their own → the Debian package that brings them."""
 
+Notation = Literal["uci", "san", "korean", "hanja"]
 Mode = Literal["constrained", "choice", "free", "think"]
 MODES: tuple[Mode, ...] = ("constrained", "choice", "free", "think")
 
@@ -102,7 +111,7 @@ class LlmSpec(_Player):
     model: str = Field(min_length=1)  # a known name, a directory, or a Hugging Face id
     mode: Mode = "constrained"
     template: str = "history"
-    notation: str = "uci"  # lists, scores and reads moves
+    notation: Notation = "uci"  # lists, scores and reads moves
     temperature: float = Field(default=0.0, ge=0)
     top_k: int = Field(default=0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -116,6 +125,14 @@ class LlmSpec(_Player):
     timeout_s: float | None = Field(default=None, gt=0)  # a request's; then no result
     policy: Policy = Field(default_factory=Policy)
     engine: EngineOptions = Field(default_factory=EngineOptions)
+
+    @field_validator("template")
+    @classmethod
+    def _known_template(cls, name: str) -> str:
+        if name not in TEMPLATES:
+            known = ", ".join(TEMPLATES)
+            raise ValueError(f"unknown template {name!r}{nearest(name, TEMPLATES)}: known: {known}")
+        return name
 
 
 Behaviour = Literal[
@@ -189,7 +206,9 @@ def explain(error: ValidationError) -> str:
         return f"unknown kind {tag!r}{nearest(tag, SPECS)}: known are {', '.join(SPECS)}"
     if fault["type"] == "union_tag_not_found":
         return f"a player needs a kind: one of {', '.join(SPECS)}"
-    message = str(fault["msg"])
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] == "value_error":
+        return f"{path}: {message}"
     given = fault.get("input")
     got = f", not {given!r}" if isinstance(given, str | int | float | bool) else ""
     return f"{path or 'player'}: {message[:1].lower()}{message[1:]}{got}"
