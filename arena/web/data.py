@@ -4,7 +4,7 @@ Every function takes an open connection of a read-only engine. A name or filter 
 outside is only ever a bound parameter.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
@@ -116,16 +116,14 @@ def game_view(db: Connection, game_id: int) -> GameView:
     return GameView(info, int(seq or 0), found)
 
 
-def moves(
-    db: Connection, info: GameInfo, plies: Sequence[int] | None = None
-) -> tuple[MoveInfo, ...]:
-    """The plies of one game, all or those named."""
+def moves(db: Connection, info: GameInfo) -> tuple[MoveInfo, ...]:
+    """Every ply of one game."""
     query = select(*_MOVE_COLUMNS).where(MoveRow.game_id == info.id).order_by(MoveRow.ply)
-    if plies is not None:
-        query = query.where(MoveRow.ply.in_(plies))
-    rows = db.execute(query).all()
-    bad = refusals(db, [(info.id, row.ply) for row in rows] if plies is not None else None, info.id)
-    return tuple(_move(info, row, bad.get((info.id, row.ply), ())) for row in rows)
+    bad = refusals(db, None, info.id)
+    return tuple(
+        _move(info, dict(row._mapping), bad.get((info.id, row.ply), ()))
+        for row in db.execute(query)
+    )
 
 
 def refusals(
@@ -153,6 +151,29 @@ def refusals(
         key = (row.game_id, row.ply)
         refusal = Refusal(row.number, row.kind, row.uci, row.detail)
         found[key] = (*found.get(key, ()), refusal)
+    return found
+
+
+def games_by_id(db: Connection, ids: Collection[int]) -> dict[int, GameInfo]:
+    """The games of those ids that there are."""
+    rows = db.execute(select(*_GAME_COLUMNS).where(GameRow.id.in_(tuple(ids))))
+    return {row.id: GameInfo(**row._mapping) for row in rows}
+
+
+def moves_by_key(
+    db: Connection, games: Mapping[int, GameInfo], keys: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], MoveInfo]:
+    """Moves of several games at once, by (game, ply)."""
+    if not keys:
+        return {}
+    query = select(MoveRow.game_id, *_MOVE_COLUMNS)
+    rows = db.execute(query.where(tuple_(MoveRow.game_id, MoveRow.ply).in_(keys))).all()
+    bad = refusals(db, keys)
+    found = {}
+    for row in rows:
+        values = dict(row._mapping)
+        key = (values.pop("game_id"), row.ply)
+        found[key] = _move(games[key[0]], values, bad.get(key, ()))
     return found
 
 
@@ -198,6 +219,7 @@ def library(
     *,
     run_id: int | None = None,
     player: str | None = None,
+    rival: str | None = None,
     game: str | None = None,
     result: str | None = None,
     status: str | None = None,
@@ -217,8 +239,9 @@ def library(
         GameRow.termination: termination,
     }
     wanted += [column == value for column, value in equal.items() if value is not None]
-    if player is not None:
-        wanted.append(or_(GameRow.first == player, GameRow.second == player))
+    for name in (player, rival):
+        if name is not None:
+            wanted.append(or_(GameRow.first == name, GameRow.second == name))
     total = db.scalar(select(func.count()).select_from(GameRow).where(*wanted))
     rows = db.execute(
         select(*_GAME_COLUMNS)
@@ -305,11 +328,11 @@ def _tile(info: GameInfo, last: Any) -> Tile:
     return Tile(info, last.ply, last.fen, last.uci, last.san, check)
 
 
-def _move(info: GameInfo, row: Any, refused: tuple[Refusal, ...]) -> MoveInfo:
-    values = dict(row._mapping)
+def _move(info: GameInfo, values: dict[str, Any], refused: tuple[Refusal, ...]) -> MoveInfo:
+    fen = values["fen"]
     values["top"] = tuple((str(uci), float(p)) for uci, p in values["top"] or ())
-    check = check_square(info.game, info.rules, row.fen)
-    now = balance(info.game, info.start_fen, row.fen)
+    check = check_square(info.game, info.rules, fen)
+    now = balance(info.game, info.start_fen, fen)
     return MoveInfo(**values, check=check, refused=refused, taken=now.taken, points=now.points)
 
 
