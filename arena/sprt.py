@@ -1,0 +1,158 @@
+"""What a match of two players says: Elo, normalised Elo, LOS, and the sequential test (SPRT).
+
+The unit is the pair: two games of one opening with colours swapped, whose scores depend on each
+other. Counts are pentanomial: how many pairs scored 0, ½, 1, 1½ and 2 for A. Normalised Elo is
+(s − ½) / (√2 σ) · 800 / ln 10 with mean s and standard deviation σ of a pair's score in [0, 1]
+(M. Van den Bergh, "Normalized Elo"); the log-likelihood ratio is that of two values of it, each at
+its own maximum-likelihood distribution over the five scores.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
+NELO = 800 / math.log(10)  # normalised Elo of one standard deviation a game
+ELO = 400 / math.log(10)  # Elo of one nat
+Z95 = 1.959963984540054
+EMPTY = 1e-3  # stands for a count of 0 in the likelihood ratio, as is usual
+
+Pentanomial = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchStats:
+    """From A's point of view. None: cannot be said (a score of 0 or 1, or no spread)."""
+
+    pentanomial: Pentanomial
+    pairs: int
+    score: float  # share of the points
+    elo: float | None
+    elo_low: float | None
+    elo_high: float | None
+    nelo: float | None
+    nelo_low: float | None
+    nelo_high: float | None
+    los: float | None  # likelihood of superiority
+
+
+@dataclass(frozen=True, slots=True)
+class Sprt:
+    """H1: A is `elo1` better, against H0: `elo0`, in normalised Elo, with error rates α and β."""
+
+    elo0: float
+    elo1: float
+    alpha: float = 0.05
+    beta: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not self.elo0 < self.elo1:
+            raise ValueError(f"SPRT needs elo0 < elo1, not {self.elo0} and {self.elo1}")
+        if not (0 < self.alpha < 1 and 0 < self.beta < 1 and self.alpha + self.beta < 1):
+            raise ValueError("SPRT needs error rates above 0 with a sum below 1")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """(accept H0 at or below, accept H1 at or above)."""
+        low = math.log(self.beta / (1 - self.alpha))
+        return low, math.log((1 - self.beta) / self.alpha)
+
+    def decide(self, pairs: Sequence[int]) -> Literal["H0", "H1"] | None:
+        """The hypothesis accepted, or None: go on."""
+        ratio, (low, high) = llr(pairs, self.elo0, self.elo1), self.bounds
+        if ratio >= high:
+            return "H1"
+        return "H0" if ratio <= low else None
+
+
+def pentanomial(pair_scores: Sequence[float]) -> Pentanomial:
+    """Counts of pairs by A's points in them (0, ½, 1, 1½, 2). Raises ValueError for others."""
+    counts = [0] * 5
+    for score in pair_scores:
+        if score not in (0, 0.5, 1, 1.5, 2):
+            raise ValueError(f"a pair of games cannot score {score}")
+        counts[int(2 * score)] += 1
+    return (counts[0], counts[1], counts[2], counts[3], counts[4])
+
+
+def match_stats(counts: Sequence[int]) -> MatchStats | None:
+    """The figures of a match; None where no pair is complete."""
+    pairs = sum(counts)
+    if pairs == 0:
+        return None
+    mean, deviation = _moments([count / pairs for count in counts])
+    error = Z95 * deviation / math.sqrt(pairs)
+    nelo = los = nelo_error = None
+    if deviation > 0:
+        nelo = (mean - 0.5) / (math.sqrt(2) * deviation) * NELO
+        nelo_error = Z95 / math.sqrt(2 * pairs) * NELO
+        los = float(ndtr((mean - 0.5) * math.sqrt(pairs) / deviation))
+    return MatchStats(
+        pentanomial=(counts[0], counts[1], counts[2], counts[3], counts[4]),
+        pairs=pairs,
+        score=mean,
+        elo=elo_of(mean),
+        elo_low=elo_of(mean - error) if deviation > 0 else None,
+        elo_high=elo_of(mean + error) if deviation > 0 else None,
+        nelo=nelo,
+        nelo_low=None if nelo is None or nelo_error is None else nelo - nelo_error,
+        nelo_high=None if nelo is None or nelo_error is None else nelo + nelo_error,
+        los=los,
+    )
+
+
+def elo_of(score: float) -> float | None:
+    """The Elo difference that expects this share of the points; None outside (0, 1)."""
+    return ELO * math.log(score / (1 - score)) if 0 < score < 1 else None
+
+
+def llr(counts: Sequence[int], elo0: float, elo1: float) -> float:
+    """log(likelihood under `elo1` ÷ likelihood under `elo0`), normalised Elo; 0 without pairs."""
+    if sum(counts) == 0:
+        return 0.0
+    filled = [count or EMPTY for count in counts]
+    total = sum(filled)
+    shares = [count / total for count in filled]
+    under0, under1 = (_closest(shares, elo / NELO * math.sqrt(2)) for elo in (elo0, elo1))
+    return total * sum(
+        p * math.log(p1 / p0) for p, p0, p1 in zip(shares, under0, under1, strict=True)
+    )
+
+
+def _moments(shares: Sequence[float]) -> tuple[float, float]:
+    mean = sum(p * x for p, x in zip(shares, SCORES, strict=True))
+    variance = sum(p * (x - mean) ** 2 for p, x in zip(shares, SCORES, strict=True))
+    return mean, math.sqrt(max(variance, 0.0))
+
+
+def _closest(shares: Sequence[float], t: float) -> list[float]:
+    """The likeliest distribution with (mean − ½) / deviation = t, where `shares` were seen.
+
+    The constraint is made linear at the current distribution, solved, and made linear again.
+    """
+    current = [1 / len(SCORES)] * len(SCORES)
+    for _ in range(100):
+        mean, deviation = _moments(current)
+        slopes = [x - 0.5 - t * deviation * (1 + ((x - mean) / deviation) ** 2) / 2 for x in SCORES]
+        following = _with_zero_mean(shares, slopes)
+        moved = max(abs(a - b) for a, b in zip(current, following, strict=True))
+        current = following
+        if moved < 1e-10:
+            break
+    return current
+
+
+def _with_zero_mean(shares: Sequence[float], values: Sequence[float]) -> list[float]:
+    """The likeliest distribution over `values` with mean 0: p_i / (1 + θ v_i)."""
+    low, high = -1 / max(values), -1 / min(values)
+    edge = 1e-9 * (high - low)
+
+    def mean(theta: float) -> float:
+        return sum(p * v / (1 + theta * v) for p, v in zip(shares, values, strict=True))
+
+    theta = brentq(mean, low + edge, high - edge, xtol=1e-14)
+    return [p / (1 + theta * v) for p, v in zip(shares, values, strict=True)]
