@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from .base import Game, GameError, GameState
+from .base import Game, GameState
 from .chess import CHESS
 from .janggi import RECORDS
 from .registry import GAMES
@@ -107,16 +107,17 @@ def _clock(comment: str) -> tuple[str, float | None]:
 
 
 def _build(draft: _Draft, default: Game) -> Transcript | Fault:
-    line = draft.line
+    line, where = draft.line, ""
     comments: list[tuple[int, str]] = []
     clocks: dict[int, float] = {}
     try:
         game = _game_of(draft.tags, default)
+        result = _result(draft)
         state = _start(game, draft.tags.get("FEN"))
         for kind, note, at in draft.notes:
-            line = at
             ply = len(state.moves)
             if kind == "move":
+                line, where = at, f"move {ply // 2 + 1}: "
                 san = note if (match := _NUMBERED.fullmatch(note)) is None else match[1]
                 state = state.apply(state.parse_move(san.rstrip("!?"), "san"))
                 continue
@@ -125,12 +126,8 @@ def _build(draft: _Draft, default: Game) -> Transcript | Fault:
                 clocks[ply] = clock
             if words := " ".join(rest.split()):
                 comments.append((ply, words))
-        result = _result(draft)
-    except GameError as error:
-        where = f"move {len(state.moves) // 2 + 1}: " if draft.notes and line > draft.line else ""
-        return Fault(line, f"{where}{error}")
     except ValueError as error:
-        return Fault(line, str(error))
+        return Fault(line, f"{where}{error}")
     tags = {k: v for k, v in draft.tags.items() if k not in ("FEN", "SetUp", "Result", "Variant")}
     return Transcript(
         game.name, state.start_fen, state.moves, result, tags, tuple(comments), clocks, draft.line

@@ -31,9 +31,9 @@ TAGS = {
     "제한시간": "TimeControl",
     "대국결과": "Termination",
 }
-_HEADERS = {name: korean_name for korean_name, name in TAGS.items()}
 UNKNOWN = "미상"
 _WORDS = {"1-0": "초 완승", "0-1": "한 완승", "1/2-1/2": "무승부", "*": UNKNOWN}
+_OWN = ("판", "총수", "대국결과")
 _SETUP_HEADERS = {"초차림": 0, "초포진": 0, "한차림": 1, "한포진": 1}
 
 _TOKEN = re.compile(
@@ -184,7 +184,11 @@ def _headers(transcript: Transcript) -> list[str]:
     words = tags.pop("Termination", _WORDS[transcript.result])
     if result_of(words) != transcript.result:
         words = _WORDS[transcript.result]
-    others = {_HEADERS.get(name, name): value for name, value in tags.items()}
+    others = {
+        name: value
+        for name, value in tags.items()
+        if re.fullmatch(r"\w{1,40}", name) and name not in (*named, *_SETUP_HEADERS, *_OWN)
+    }
     pairs = [pair for pair in PAIRS if start_fen(*pair.split("/")) == transcript.start_fen]
     if pairs:
         cho, han = pairs[0].split("/")
@@ -195,6 +199,9 @@ def _headers(transcript: Transcript) -> list[str]:
     return [f'[{_clean(name)} "{_clean(value)}"]' for name, value in named.items()]
 
 
+_BRACES = str.maketrans("{}", "()")
+
+
 def _clean(text: str) -> str:
     """A header's text without what would end it."""
     return " ".join(text.translate(str.maketrans('"{}[]', "'()()")).split())
@@ -203,7 +210,7 @@ def _clean(text: str) -> str:
 def _moves(transcript: Transcript, notation: str) -> Iterator[str]:
     comments: dict[int, list[str]] = {}
     for ply, comment in transcript.comments:
-        comments.setdefault(ply, []).append(_clean(comment))
+        comments.setdefault(ply, []).append(comment.translate(_BRACES))
     yield from (f"{{{comment}}}" for comment in comments.get(0, ()))
     state = RECORDS.start(fen=transcript.start_fen)
     for ply, move in enumerate(transcript.moves, 1):

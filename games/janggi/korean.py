@@ -2,7 +2,8 @@
 
 A point is a rank digit (1 at Han's edge to 9, then 0 at Cho's) and a file digit (1 at Cho's left),
 so `95` is e2. Then the piece, the target, the captured piece and `장군` for check. Read as well:
-a side sign before the piece (`79楚卒78`), `타` before the captured piece, `멍군`, older signs. The
+a side sign before the piece (`79楚卒78`), `타` before the captured piece, `멍군`, older signs, and
+points as a file letter and a rank digit counted from 0 at Cho's edge (`i3卒h3`). The
 piece and a captured piece must be what stands there; a missing or needless `장군` is let pass,
 since records are careless with it.
 """
@@ -56,11 +57,12 @@ _READ = {
 }
 KIND_OF = {sign: kind for kind, signs in _READ.items() for sign in signs}
 _PIECE = "[" + "".join(KIND_OF) + "]"
+_POINT = "[0-9][1-9]|[a-i][0-9]"
 _MOVE = re.compile(
-    rf"([0-9][1-9])([초楚한漢]?)({_PIECE})([0-9][1-9])(?:타?({_PIECE}))?(?:장군|將軍|멍군)?"
+    rf"({_POINT})([초楚한漢]?)({_PIECE})({_POINT})(?:타?({_PIECE}))?(?:장군|將軍|멍군)?"
 )
 _PASSES = ("한수쉼", "한수쉬기", "한수쉼.", "쉼")
-LOOKS_LIKE_MOVE = re.compile(r"[0-9][0-9].{1,2}[0-9][0-9]|쉼")
+LOOKS_LIKE_MOVE = re.compile(r"[0-9a-i][0-9].{1,2}[0-9a-i][0-9]|쉼")
 """Finds whether a word of a record is meant as a move."""
 
 
@@ -70,7 +72,9 @@ def point_text(point: int) -> str:
 
 
 def read_point(text: str) -> int:
-    """`01` -> a1 (0); the text is a digit and a digit that is not 0."""
+    """`01` -> a1 (0), `a0` -> a1: two digits, the second not 0, or a letter and a digit."""
+    if text[0] in "abcdefghi":
+        return int(text[1]) * FILES + "abcdefghi".index(text[0])
     rank = RANKS - (int(text[0]) or 10)
     return rank * FILES + int(text[1]) - 1
 
