@@ -30,7 +30,8 @@ _PIECES_KOREAN = {
     **dict.fromkeys("장왕궁將帥", "K"),
 }
 _PASS = re.compile(
-    r"(?i)(?:한 ?수 ?쉼(?:니다|입니다|합니다|하겠습니다)?|(?:i (?:will )?)?pass|pas(?:o|ar)|@@@@)(?!\w)"
+    r"(?i)(?:한 ?수 ?쉼(?:니다|입니다|합니다|하겠습니다)?|(?:i (?:will )?)?pass|pas(?:o|ar)|@@@@)"
+    r"(?!\w)"
 )
 _NULL = re.compile(r"(?:(?<!-)--(?!-)|0000|Z0|@@@@)(?!\w)")
 
