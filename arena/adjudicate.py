@@ -25,6 +25,10 @@ class DrawRule:
     movecount: int = 8
     score: int = 10
 
+    def __post_init__(self) -> None:
+        if self.movecount < 1 or self.movenumber < 0 or self.score < 0:
+            raise ValueError("movecount is 1 or more, movenumber and score 0 or more")
+
 
 @dataclass(frozen=True, slots=True)
 class ResignRule:
@@ -37,6 +41,10 @@ class ResignRule:
     movecount: int = 3
     score: int = 600
     twosided: bool = True
+
+    def __post_init__(self) -> None:
+        if self.movecount < 1 or self.score < 1:
+            raise ValueError("movecount and score are 1 or more")
 
 
 @dataclass(frozen=True, slots=True)

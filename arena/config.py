@@ -268,7 +268,7 @@ def _explain(error: ValidationError) -> str:
     loc = fault["loc"]
     path = ".".join(f"[{part + 1}]" if isinstance(part, int) else str(part) for part in loc)
     path = path.replace(".[", "[")
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         known = _keys_at(loc)
         return f"unknown key {path!r}{nearest(str(loc[-1]), known)}: known are {', '.join(known)}"
     message = str(fault["msg"]).removeprefix("Value error, ")

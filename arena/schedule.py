@@ -98,24 +98,23 @@ def pairings(plan: SectionPlan) -> Iterator[tuple[int, int, Pairing]]:
 
 
 def round_robin(players: Sequence[str]) -> list[list[Pairing]]:
-    """Rounds of the circle method (Berger): each pair of players meets once, each player plays at
-    most once a round, and no player has two more first moves than second ones over all rounds."""
-    seats: list[str | None] = list(players)
-    if len(seats) % 2:
-        seats.append(None)
-    size = len(seats)
+    """Rounds of the circle method: each two players meet once, nobody plays twice in a round, and
+    nobody has two more first moves than second ones (or the other way round)."""
+    odd = len(players) - 1 + len(players) % 2  # seats that turn; an odd number
     rounds: list[list[Pairing]] = []
-    for number in range(size - 1):
-        pairs: list[Pairing] = []
-        for board in range(size // 2):
-            one, other = seats[board], seats[size - 1 - board]
-            if one is None or other is None:
-                continue
-            turned = (board % 2 == 1) if board else (number % 2 == 1)
-            pairs.append((other, one) if turned else (one, other))
-        rounds.append(pairs)
-        seats.insert(1, seats.pop())
+    for number in range(odd):
+        pairs = [(number, odd)] if odd < len(players) else []
+        for step in range(1, odd // 2 + 1):
+            pairs.append(((number - step) % odd, (number + step) % odd))
+        rounds.append([_seated(players, one, other, odd) for one, other in pairs])
     return rounds
+
+
+def _seated(players: Sequence[str], one: int, other: int, odd: int) -> Pairing:
+    """Who moves first: on the circle the one with the shorter way to the other; the player at the
+    centre (seat `odd`) alternates."""
+    turned = one % 2 == 1 if other == odd else (other - one) % odd > odd // 2
+    return (players[other], players[one]) if turned else (players[one], players[other])
 
 
 def _gauntlet(players: Sequence[str]) -> list[list[Pairing]]:

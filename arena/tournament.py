@@ -13,9 +13,9 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from agents.base import Agent, AgentError, AgentInfo, Telemetry
 from arena import match
@@ -37,6 +37,7 @@ from games.base import GameState
 from games.registry import get_game
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TELEMETRY_S = 1.0
 CLOSE_S = 5.0
@@ -207,11 +208,15 @@ class Tournament:
         section = self._config.games[slot.section]
         start = first_position(slot)
         self._tries[slot.id] += 1
-        game_id = await self._store.start_game(self._run_id, slot, start.fen())
+        game_id = await self._open(slot, start)
         self._bus.publish(GameStarted(game_id, slot, start.fen()))
 
+        plies = 0
+
         async def on_move(move: MoveRecord) -> None:
-            await self._store.append_move(game_id, move)
+            nonlocal plies
+            plies = move.ply
+            await _whole(self._store.append_move(game_id, move))
             self._bus.publish(MovePlayed(game_id, slot, move))
 
         agents = (self._players[slot.first], self._players[slot.second])
@@ -220,11 +225,19 @@ class Tournament:
                 str(game_id), slot, start, agents, limits(section), self._config.run.seed, on_move
             )
         except asyncio.CancelledError:
-            record = _interrupted(slot, start)
-            await asyncio.shield(self._record(game_id, record))
+            await _whole(self._record(game_id, _interrupted(slot, start, plies)))
             raise
         await self._record(game_id, record)
         self._judge(slot, record)
+
+    async def _open(self, slot: Slot, start: GameState) -> int:
+        """The new game's id. Cancelled meanwhile, its row exists and is recorded so."""
+        opening = asyncio.ensure_future(self._store.start_game(self._run_id, slot, start.fen()))
+        try:
+            return await _whole(opening)
+        except asyncio.CancelledError:
+            await self._record(opening.result(), _interrupted(slot, start, 0))
+            raise
 
     async def _record(self, game_id: int, record: GameRecord) -> None:
         await self._store.finish_game(game_id, record)
@@ -269,7 +282,7 @@ class Tournament:
         num_open = len(self._pending) + len(self._unresolved)
         status: RunStatus = "unresolved" if num_open else "finished"
         if self._stopping.is_set():
-            num_open += len(self._games)
+            num_open += sum(task.cancelled() for task in self._games)
             status = "interrupted" if num_open else "finished"
         await self._store.finish_run(self._run_id, status)
         self._bus.publish(RunFinished(self._run_id, status, num_open))
@@ -297,7 +310,7 @@ def limits(section: SectionConfig) -> match.Limits:
     )
 
 
-def _interrupted(slot: Slot, start: GameState) -> GameRecord:
+def _interrupted(slot: Slot, start: GameState, plies: int) -> GameRecord:
     return GameRecord(
         slot=slot,
         status=Status.ABORTED,
@@ -305,7 +318,18 @@ def _interrupted(slot: Slot, start: GameState) -> GameRecord:
         termination=Termination.INTERRUPTED,
         detail="interrupted; its slot is open",
         rated=False,
+        plies=plies,
     )
+
+
+async def _whole(work: Awaitable[T]) -> T:
+    """Its result; a caller that is cancelled meanwhile still waits for its end."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 def infos(config: Config, players: Players) -> list[AgentInfo]:
