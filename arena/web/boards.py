@@ -188,7 +188,7 @@ def arrow_shape(geometry: Geometry, arrow: Arrow, flip: bool = False) -> str:
     shape = _ring(start, width) if start == end else _shaft(start, end, width)
     return (
         f'<g class="arrow {arrow.kind}" opacity="{opacity:.2f}">'
-        f"<title>{arrow.uci}: {note}</title>{shape}</g>"
+        f"<title>{escape(arrow.uci)}: {note}</title>{shape}</g>"
     )
 
 

@@ -142,7 +142,10 @@ def game(
 
 @router.get("/games/{game_id}/plies/{ply}")
 def ply_panel(
-    request: Request, game_id: GameId, ply: Annotated[int, Path(ge=0, le=100_000)]
+    request: Request,
+    game_id: GameId,
+    ply: Annotated[int, Path(ge=0, le=100_000)],
+    script: ScriptName = "hanja",
 ) -> str:
     """What is known of one decision, as the fragment that the game page shows."""
     with opened(request) as db:
@@ -152,7 +155,12 @@ def ply_panel(
             raise data.NotFound(f"game {game_id} has no ply {ply}")
         tried = data.attempts(db, game_id, ply)
     return render.page(
-        "ply.html", game=view.game, shown=shown, attempts=tried, answer_shown=ANSWER_SHOWN
+        "ply.html",
+        game=view.game,
+        shown=shown,
+        attempts=tried,
+        answer_shown=ANSWER_SHOWN,
+        script=script,
     )
 
 

@@ -43,11 +43,11 @@ def _axes(low: float, span: float, top: float) -> str:
             f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         )
         parts.append(
-            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{top * share:g}</text>'
+            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{short(top * share)}</text>'
         )
     for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
         x = LEFT + share * (WIDTH - LEFT - RIGHT)
-        text = clock_text(low + share * span)
+        text = clock_text(low + share * span, span)
         parts.append(f'<text x="{x:.0f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{text}</text>')
     return "".join(parts)
 
@@ -64,8 +64,18 @@ def _line(one: Series, index: int, low: float, span: float, top: float) -> str:
     return f'<polyline class="line-{index % 5}" points="{points}"/>'
 
 
-def clock_text(seconds: float) -> str:
-    """`0:07`, `3:20` or `1:02:09` since the start of a run."""
+def short(value: float) -> str:
+    """`250`, `1.5k`, `2M`: a number for an axis."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def clock_text(seconds: float, span: float = 60.0) -> str:
+    """`0:07`, `3:20` or `1:02:09` since the start of a run; `0.25 s` on a short span."""
+    if span < 10:
+        return f"{max(0.0, seconds):.2f} s"
     total = max(0, round(seconds))
     hours, rest = divmod(total, 3600)
     minutes, left = divmod(rest, 60)

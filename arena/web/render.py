@@ -35,6 +35,7 @@ def environment() -> Environment:
         "cached": cached_share,
         "score": score_text,
         "pieces": taken_pieces,
+        "spelt": spelt,
         "points": lambda value: f"{value:g}",
         "marked": marked,
         "some": lambda chosen: {name: value for name, value in chosen.items() if value},
@@ -107,6 +108,15 @@ def marked(attempt: AttemptInfo, limit: int) -> Markup:
     return escape(text[:start]) + read + escape(text[end:])
 
 
+def spelt(move: Any, script: Script) -> str:
+    """A move in UCI (`pass` for a pass) for readers of Latin pieces, else as it is recorded."""
+    uci: str = move.uci if hasattr(move, "uci") else move.last
+    if script != "latin" or not uci:
+        return str(move.san)
+    ends = boards.squares_of(uci)
+    return "pass" if ends is not None and ends[0] == ends[1] else uci
+
+
 def move_number(start_fen: str, ply: int) -> str:
     """`12.` or `12…` for a ply, whoever began."""
     begins = 1 if start_fen.split(" ")[1:2] == ["b"] else 0
@@ -124,7 +134,7 @@ def seconds(value: float | None) -> str:
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
+    return "–" if value is None else f"{100 * value:.{digits}f}\u00a0%"
 
 
 def cached_share(move: Any) -> str:

@@ -1,7 +1,7 @@
 // One game: step through it, follow it live, look into every decision.
 
 import { draw, element, pieceId } from "./board.js";
-import { follow, json, moveNumber, persist, showLink } from "./live.js";
+import { follow, json, moveNumber, persist, showLink, spelt } from "./live.js";
 
 const MAX_BELIEFS = 5, LOW_MASS = 0.5, PANEL_DELAY_MS = 60, MAX_PANELS = 60;
 const stage = document.getElementById("stage"), rows = document.getElementById("rows");
@@ -14,7 +14,7 @@ const state = {
   ply: Number(stage.dataset.ply),
   following: stage.dataset.follow === "1",
   flip: board.hasAttribute("data-flip"),
-  script: localStorage.getItem("script") ?? board.dataset.script,
+  script: new URLSearchParams(location.search).get("script") ?? localStorage.getItem("script") ?? board.dataset.script,
 };
 let asked = null, timer = null, stop = null;
 
@@ -44,7 +44,7 @@ function row(move) {
   node.dataset.ply = move.ply;
   node.querySelector("a").href = `?ply=${move.ply}`;
   node.querySelector(".no").textContent = moveNumber(state.view.game.start_fen, move.ply);
-  node.querySelector(".san").textContent = move.san || "(no move)";
+  node.querySelector(".san").textContent = spelt(move, state.script) || "(no move)";
   const flags = node.querySelector(".flags");
   if (move.refused.length) flags.append(flag("bad", "refused answers", `✗${move.refused.length}`));
   if (move.legal_mass !== null && move.legal_mass < LOW_MASS) flags.append(flag("warn", "legal moves held under half of the probability", "◔"));
@@ -67,7 +67,8 @@ function bars(move) {
       "svg", { class: "piece", viewBox: "-30 -30 60 60" },
       element("use", { href: `#${pieceId(game.game, letter, state.script)}` }),
     )));
-    if (move) bar.querySelector(".points").textContent = `${move.points[side]}`;
+    const points = bar.querySelector(".points");
+    points.textContent = move ? `${move.points[side]} pts` : points.dataset.start;
     const mine = moves.slice(0, state.ply).filter((one) => one.side === side && one.clock_s !== null).pop();
     bar.querySelector(".clock").textContent = mine ? `${seconds(mine.clock_s)} s` : "";
   }
@@ -91,7 +92,7 @@ async function fillPanel(ply) {
   asked = new AbortController();
   timer = setTimeout(async () => {
     try {
-      const answer = await fetch(`/games/${id}/plies/${ply}`, { signal: asked.signal });
+      const answer = await fetch(`/games/${id}/plies/${ply}?script=${state.script}`, { signal: asked.signal });
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const content = document.createDocumentFragment();
@@ -139,13 +140,20 @@ function flip() {
   show(state.ply, { following: state.following, scroll: false });
 }
 
+function markScript() {
+  for (const one of document.querySelectorAll("a[data-script]")) {
+    if (one.dataset.script === state.script) one.setAttribute("aria-current", "true");
+    else one.removeAttribute("aria-current");
+  }
+}
+
 function setScript(name) {
   state.script = name;
   localStorage.setItem("script", name);
-  for (const one of document.querySelectorAll("[data-script]")) {
-    if (one.tagName === "A") one.toggleAttribute("aria-current", one.dataset.script === name);
-  }
-  show(state.ply, { following: state.following, scroll: false });
+  markScript();
+  rows.replaceChildren(...state.view.moves.map(row));
+  panels.clear();
+  show(state.ply, { following: state.following });
 }
 
 async function load() {
@@ -193,6 +201,7 @@ function onClick(selector, act) {
 }
 
 await load();
+markScript();
 onClick("#to-start", steps.Home);
 onClick("#back", steps.ArrowLeft);
 onClick("#forward", steps.ArrowRight);

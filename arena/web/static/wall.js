@@ -1,7 +1,7 @@
 // The wall: every board of a run, live.
 
 import { draw } from "./board.js";
-import { follow, json, moveNumber, persist, showLink } from "./live.js";
+import { follow, json, moveNumber, persist, showLink, spelt } from "./live.js";
 
 const MAX_TILES = 50;
 const wall = document.getElementById("wall");
@@ -15,7 +15,7 @@ function find(id) {
 
 function put(tile, { ply, fen, last: move, check, san }, startFen) {
   draw(tile.querySelector(".board"), { fen, last: move, check }, { script });
-  tile.querySelector(".san bdi").textContent = ply ? `${moveNumber(startFen, ply)} ${san}` : "start";
+  tile.querySelector(".san bdi").textContent = ply ? `${moveNumber(startFen, ply)} ${spelt({ uci: move, san }, script)}` : "start";
 }
 
 function end(tile, game) {
