@@ -148,6 +148,7 @@ class GameRow(Base):
     points_second: Mapped[float | None]
     started: Mapped[float]
     ended: Mapped[float | None]
+    moves_hash: Mapped[str] = mapped_column(server_default="")  # of start and moves, once finished
 
 
 class MoveRow(Base):

@@ -96,6 +96,7 @@ class GameInfo:
     points_second: float | None
     started: float
     ended: float | None
+    moves_hash: str  # equal for games of the same start and moves; "" while it runs
     moves: tuple[MoveRecord, ...] = ()
     failed_attempts: tuple[Attempt, ...] = ()  # of the ply that was never played
 
@@ -217,6 +218,11 @@ def games_with_moves(store: Store, run_id: int) -> list[GameInfo]:
     return _games_with_moves(store, ours)
 
 
+def games_by_id(store: Store, ids: Sequence[int]) -> list[GameInfo]:
+    """Those games with moves and attempts, by id."""
+    return _games_with_moves(store, GameRow.id.in_(ids))
+
+
 def moves(store: Store, game_id: int) -> tuple[MoveRecord, ...]:
     return game(store, game_id).moves
 
@@ -285,14 +291,33 @@ def latency_rows(store: Store, run_id: int) -> list[Row]:
 
 
 def attempt_counts(store: Store, run_ids: Sequence[int]) -> list[Row]:
-    """How often each kind of answer came, first answers apart: game, rules, player, kind, first."""
+    """How often each kind of answer came in finished games, first answers of a turn apart.
+
+    Keys: run_id, section, player, kind, is_first, answers.
+    """
     is_first = (AttemptRow.number == 1).label("is_first")
-    keys = (GameRow.game, GameRow.rules, AttemptRow.player, AttemptRow.kind, is_first)
+    keys = (GameRow.run_id, SlotRow.section, AttemptRow.player, AttemptRow.kind, is_first)
     wanted = (
         select(*keys, func.count().label("answers"))
         .join(GameRow, GameRow.id == AttemptRow.game_id)
+        .join(SlotRow, (SlotRow.run_id == GameRow.run_id) & (SlotRow.id == GameRow.slot_id))
         .where(GameRow.run_id.in_(run_ids), GameRow.status == str(Status.FINISHED))
         .group_by(*keys)
+    )
+    return _all(store, wanted)
+
+
+def legal_masses(store: Store, run_ids: Sequence[int]) -> list[Row]:
+    """The legal mass of every move of a finished game that has one: run_id, section, player."""
+    wanted = (
+        select(GameRow.run_id, SlotRow.section, MoveRow.player, MoveRow.legal_mass)
+        .join(GameRow, GameRow.id == MoveRow.game_id)
+        .join(SlotRow, (SlotRow.run_id == GameRow.run_id) & (SlotRow.id == GameRow.slot_id))
+        .where(
+            GameRow.run_id.in_(run_ids),
+            GameRow.status == str(Status.FINISHED),
+            MoveRow.legal_mass.is_not(None),
+        )
     )
     return _all(store, wanted)
 

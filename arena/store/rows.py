@@ -40,6 +40,11 @@ def ending_of(termination: str) -> str:
     return "cut_short" if termination == Termination.CUT_SHORT else "board"
 
 
+def moves_hash(start_fen: str, moves: Iterable[str]) -> str:
+    """Equal iff two games began and went alike: SHA-256 of the start and the moves in UCI."""
+    return hashlib.sha256(f"{start_fen}\n{' '.join(moves)}".encode()).hexdigest()
+
+
 def slot_row(run_id: int, slot: Slot) -> Row:
     return {"run_id": run_id} | {name: getattr(slot, name) for name in SLOT_FIELDS}
 

@@ -25,6 +25,7 @@ from .rows import (
     attempt_row,
     finished_values,
     move_row,
+    moves_hash,
     prompt_key,
     row_slot,
     slot_row,
@@ -314,7 +315,10 @@ def _finish_game(tx: Transaction, game_id: int, record: GameRecord) -> None:
         raise StoreError(f"game {game_id} is not running, it is {status}")
     if plies != record.plies:
         raise StoreError(f"game {game_id} has {plies} moves, its record says {record.plies}")
+    played = select(MoveRow.uci).where(MoveRow.game_id == game_id).order_by(MoveRow.ply)
+    moves = tx.connection.execute(played).scalars()
     values = finished_values(record) | {"ended": time.time()}
+    values["moves_hash"] = moves_hash(record.start_fen, moves)
     tx.connection.execute(update(GameRow).where(GameRow.id == game_id).values(values))
 
 

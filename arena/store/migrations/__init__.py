@@ -3,5 +3,5 @@
 `REVISIONS` lists them in order so that an up-to-date store opens without importing Alembic.
 """
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 HEAD = REVISIONS[-1]

@@ -1,0 +1,100 @@
+"""Which games may be counted together: one game, one rule set, equal terms, unchanged players.
+
+Terms are what ends a game beside its rules: the cap and what is done at it, draw and resign
+adjudication, the time control. Games under different terms are put in tables of their own.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.base import AgentInfo
+from arena.records import Slot
+from arena.store import Store, StoreError, queries
+from arena.store.queries import GameInfo
+from arena.store.transaction import canonical_json
+
+TERMS = ("max_plies", "at_cap", "draw", "resign", "tc", "timemargin_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    game: str
+    rules: str
+    terms: str  # canonical JSON
+
+
+@dataclass(slots=True)
+class Pool:
+    """Rated games that count together, and everybody who was to play in them."""
+
+    key: PoolKey
+    players: dict[str, AgentInfo] = field(default_factory=dict)
+    slots: int = 0
+    games: list[GameInfo] = field(default_factory=list)
+    sections: set[tuple[int, int]] = field(default_factory=set)  # (run, section)
+
+
+class UnequalPlayers(StoreError):
+    """One name, different settings: such games are not counted together."""
+
+
+def run_list(store: Store, run_ids: int | Sequence[int] | None) -> list[int]:
+    """None: the latest run. Raises StoreError for a run that isn't there."""
+    if run_ids is None:
+        return [queries.latest_run(store).id]
+    asked = [run_ids] if isinstance(run_ids, int) else list(dict.fromkeys(run_ids))
+    return [queries.run(store, run_id).id for run_id in asked]
+
+
+def pools(store: Store, run_ids: Sequence[int]) -> list[Pool]:
+    """Every pool of those runs, by game and rules. Raises UnequalPlayers."""
+    agents = _agents(store, run_ids)
+    found: dict[PoolKey, Pool] = {}
+    of_slot: dict[tuple[int, int], Pool] = {}
+    for run_id in run_ids:
+        config = queries.run(store, run_id).config
+        for slot in queries.slots(store, run_id):
+            key = PoolKey(slot.game, slot.rules, _terms(config, slot))
+            pool = found.setdefault(key, Pool(key))
+            pool.slots += 1
+            pool.sections.add((run_id, slot.section))
+            for name in (slot.first, slot.second):
+                if name in agents:
+                    pool.players[name] = agents[name]
+            of_slot[run_id, slot.id] = pool
+    for game in queries.rated_games(store, run_ids):
+        of_slot[game.run_id, game.slot_id].games.append(game)
+    return sorted(found.values(), key=lambda pool: (pool.key.game, pool.key.rules, pool.key.terms))
+
+
+def shown_terms(all_pools: Sequence[Pool]) -> dict[PoolKey, str]:
+    """Terms in words, for tables that game and rules do not tell apart."""
+    same: dict[tuple[str, str], list[PoolKey]] = defaultdict(list)
+    for pool in all_pools:
+        same[pool.key.game, pool.key.rules].append(pool.key)
+    return {key: key.terms for keys in same.values() if len(keys) > 1 for key in keys}
+
+
+def _terms(config: Mapping[str, Any], slot: Slot) -> str:
+    sections = config.get("games")
+    if not isinstance(sections, list) or not 0 <= slot.section < len(sections):
+        return "{}"
+    section = sections[slot.section]
+    return canonical_json({name: section[name] for name in TERMS if section.get(name) is not None})
+
+
+def _agents(store: Store, run_ids: Sequence[int]) -> dict[str, AgentInfo]:
+    agents: dict[str, AgentInfo] = {}
+    home: dict[str, int] = {}
+    for run_id in run_ids:
+        for agent in queries.players(store, run_id):
+            known = agents.setdefault(agent.name, agent)
+            home.setdefault(agent.name, run_id)
+            if (known.kind, known.config) != (agent.kind, agent.config):
+                raise UnequalPlayers(
+                    f"{agent.name!r} has other settings in run {run_id} than in run "
+                    f"{home[agent.name]}: rate these runs apart, or give it two names"
+                )
+    return agents
