@@ -45,12 +45,13 @@ def wall(request: Request, run_id: RunId) -> Wall:
         return data.wall(db, run_id)
 
 
-@router.get("/runs/{run_id}/crosstables", responses=_MISSING)
-def crosstables(request: Request, run_id: RunId) -> list[tables.Crosstable]:
-    """Who met whom, by game and rule set."""
+@router.get("/runs/{run_id}/standings", responses=_MISSING)
+def standings(request: Request, run_id: RunId) -> tables.Tournament:
+    """Standings with their intervals, and who met whom, by pool of games."""
     with opened(request) as db:
-        data.run(db, run_id)
-        return list(tables.crosstables(db, run_id))
+        info = data.run(db, run_id)
+    found: tables.Tournament = request.app.state.tournaments.get(info)
+    return found
 
 
 @router.get("/runs/{run_id}/schedule", responses=_MISSING)

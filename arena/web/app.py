@@ -14,7 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from arena.store import Store, StoreError
 
-from . import api, pages, render
+from . import api, pages, render, tables
 from .data import NotFound
 from .guard import LOOPBACK, Guard
 from .stream import Streams, TooManyViewers
@@ -42,6 +42,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.store = store
+    app.state.tournaments = tables.Cache(store)
     app.state.streams = Streams(store.reader)
     app.include_router(pages.router)
     app.include_router(api.router)

@@ -5,10 +5,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from arena.report.export import transcript
 from arena.store import queries
+from games.janggi.gib import write_gib
+from games.pgn import write_pgn
 from games.registry import GAMES
+from games.transcript import Transcript
 
-from . import boards, data, pgn, render, stats, tables
+from . import boards, data, render, stats, tables
 from .params import Filters, GameId, Ply, RunId, ScriptName, opened
 from .rows import GameView, MoveInfo
 
@@ -46,9 +50,9 @@ def wall(request: Request, run_id: RunId, script: ScriptName = "hanja") -> str:
 def standings(request: Request, run_id: RunId) -> str:
     with opened(request) as db:
         run = data.run(db, run_id)
-        crosstables = tables.crosstables(db, run_id)
         ids = {who.name: who.id for who in data.players(db, run_id)}
-    return render.page("standings.html", run=run, tables=crosstables, ids=ids)
+    view = request.app.state.tournaments.get(run)
+    return render.page("standings.html", run=run, tables=view.tables, ids=ids)
 
 
 @router.get("/runs/{run_id}/schedule")
@@ -105,7 +109,7 @@ def player(request: Request, player_id: GameId) -> str:
         run = data.run(db, who.run_id)
         games = data.library(db, run_id=who.run_id, player=who.name, size=30)
         times = [one for one in stats.latency(db, who.run_id).players if one.player == who.name]
-        rivals = tables.rivals(db, who)
+        rivals = tables.rivals(request.app.state.store, who)
     return render.page("player.html", run=run, player=who, games=games, times=times, rivals=rivals)
 
 
@@ -217,13 +221,27 @@ def _failure_scene(failure: Any) -> boards.Scene:
 
 
 @router.get("/games/{game_id}/pgn")
-def download(request: Request, game_id: GameId) -> Response:
+def pgn(request: Request, game_id: GameId) -> Response:
     """The game for other programs."""
-    store = request.app.state.store
+    text = write_pgn((_transcript(request, game_id),))
+    return _download(text, "application/x-chess-pgn", f"game-{game_id}.pgn")
+
+
+@router.get("/games/{game_id}/gib")
+def gib(request: Request, game_id: GameId) -> Response:
+    """A janggi game for Korean programs (CP949)."""
+    found = _transcript(request, game_id)
+    if found.game != "janggi":
+        raise data.NotFound(f"game {game_id} is {found.game}: only janggi is written as GIB")
+    return _download(write_gib((found,)), "application/octet-stream", f"game-{game_id}.gib")
+
+
+def _transcript(request: Request, game_id: int) -> Transcript:
     with opened(request) as db:
         run = data.run(db, data.game(db, game_id).run_id)
-    text = pgn.write(queries.game(store, game_id), run.name)
-    name = f'attachment; filename="game-{game_id}.pgn"'
-    return Response(
-        text, media_type="application/x-chess-pgn", headers={"Content-Disposition": name}
-    )
+    return transcript(queries.game(request.app.state.store, game_id), run.name)
+
+
+def _download(content: str | bytes, media_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type=media_type, headers=headers)

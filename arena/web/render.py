@@ -36,6 +36,7 @@ def environment() -> Environment:
         "score": score_text,
         "pieces": taken_pieces,
         "spelt": spelt,
+        "rating": rating,
         "points": lambda value: f"{value:g}",
         "marked": marked,
         "some": lambda chosen: {name: value for name, value in chosen.items() if value},
@@ -140,6 +141,11 @@ def percent(value: float | None, digits: int = 0) -> str:
 def cached_share(move: Any) -> str:
     """How much of a prompt came from the prefix cache."""
     return percent(move.cached_tokens / move.prompt_tokens) if move.prompt_tokens else "–"
+
+
+def rating(value: float | None) -> str:
+    """A rating, or a bound of its interval, with its sign."""
+    return "–" if value is None else f"{value:+.0f}".replace("-", "−")
 
 
 def when(at: float | None) -> str:

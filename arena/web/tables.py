@@ -3,18 +3,22 @@
 Figures with intervals come from `arena.report`; nothing here is estimated.
 """
 
-from collections.abc import Sequence
+import threading
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import Connection, and_, or_, select
 
+from arena.report.pools import Pool, pools
+from arena.report.standings import standings
+from arena.store import Store
 from arena.store.models import GameRow, SlotRow
 
 from . import data
 from .rows import PlayerInfo, RunInfo
 
 SCHEDULE_PAGE = 200
+MAX_KEPT = 50  # runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Crosstable:
-    """Every meeting of one game under one rule set; `order` is by score, best first."""
+    """Every meeting of one pool of games; `order` is by score, best first."""
 
     game: str
     rules: str
@@ -60,6 +64,19 @@ class Crosstable:
             sum(one.draws for one in mine),
             sum(one.losses for one in mine),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One pool: `figures` is one table of `arena.report.standings`, with its intervals."""
+
+    figures: dict[str, Any]
+    cross: Crosstable
+
+
+@dataclass(frozen=True, slots=True)
+class Tournament:
+    tables: tuple[Table, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,32 +109,22 @@ class Schedule:
         return max(1, -(-self.total // self.size))
 
 
-def crosstables(db: Connection, run_id: int) -> tuple[Crosstable, ...]:
-    """One table a game and rule set: rated games with a result."""
-    rows = db.execute(
-        select(
-            GameRow.game,
-            GameRow.rules,
-            GameRow.first,
-            GameRow.second,
-            GameRow.result,
-            func.count().label("number"),
-        )
-        .where(
-            GameRow.run_id == run_id,
-            GameRow.status == "finished",
-            GameRow.rated,
-            GameRow.result != "*",
-        )
-        .group_by(GameRow.game, GameRow.rules, GameRow.first, GameRow.second, GameRow.result)
-    )
-    tally: dict[tuple[str, str], dict[tuple[str, str], list[int]]] = {}
-    for game, rules, first, second, result, number in rows:
-        cells = tally.setdefault((game, rules), {})
-        outcome = {"1-0": 0, "1/2-1/2": 1, "0-1": 2}[result]
-        cells.setdefault((first, second), [0, 0, 0])[outcome] += number
-        cells.setdefault((second, first), [0, 0, 0])[2 - outcome] += number
-    return tuple(_crosstable(game, rules, cells) for (game, rules), cells in tally.items())
+def tournament(store: Store, run_id: int) -> Tournament:
+    """Standings and crosstables of a run, one a pool of games that may be counted together."""
+    found = standings(store, run_id)["games"]
+    pooled = pools(store, [run_id])
+    tables = (Table(figures, crosstable(pool)) for figures, pool in zip(found, pooled, strict=True))
+    return Tournament(tuple(tables))
+
+
+def crosstable(pool: Pool) -> Crosstable:
+    """Every meeting of one pool: rated games with a result."""
+    cells: dict[tuple[str, str], list[int]] = {}
+    for game in pool.games:
+        outcome = {"1-0": 0, "1/2-1/2": 1, "0-1": 2}[game.result]
+        cells.setdefault((game.first, game.second), [0, 0, 0])[outcome] += 1
+        cells.setdefault((game.second, game.first), [0, 0, 0])[2 - outcome] += 1
+    return _crosstable(pool.key.game, pool.key.rules, cells)
 
 
 def _crosstable(game: str, rules: str, cells: dict[tuple[str, str], list[int]]) -> Crosstable:
@@ -131,9 +138,9 @@ def _crosstable(game: str, rules: str, cells: dict[tuple[str, str], list[int]]) 
     return Crosstable(game, rules, tuple(sorted(table.order, key=rank)), meetings)
 
 
-def rivals(db: Connection, who: PlayerInfo) -> tuple[tuple[Crosstable, Sequence[Meeting]], ...]:
-    """One player's meetings by game and rules."""
-    tables = crosstables(db, who.run_id)
+def rivals(store: Store, who: PlayerInfo) -> tuple[tuple[Crosstable, list[Meeting]], ...]:
+    """One player's meetings, by pool."""
+    tables = [crosstable(pool) for pool in pools(store, [who.run_id])]
     found = [(table, [m for m in table.meetings if m.player == who.name]) for table in tables]
     return tuple((table, mine) for table, mine in found if mine)
 
@@ -165,3 +172,25 @@ def schedule(db: Connection, run_id: int, *, page: int = 1, size: int = SCHEDULE
     )
     slots = tuple(SlotInfo(**row._mapping) for row in rows)
     return Schedule(info, slots, info.num_slots, page, size)
+
+
+class Cache:
+    """The newest `tournament` of every run that was asked for: its intervals cost seconds.
+
+    Computed anew once a game more is finished, by one thread at a time; whoever comes meanwhile
+    waits for that one.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._kept: dict[int, tuple[int, Tournament]] = {}
+
+    def get(self, info: RunInfo) -> Tournament:
+        with self._lock:
+            kept = self._kept.get(info.id)
+            if kept is None or kept[0] != info.num_finished:
+                if len(self._kept) >= MAX_KEPT:
+                    self._kept.pop(next(iter(self._kept)))
+                kept = self._kept[info.id] = (info.num_finished, tournament(self._store, info.id))
+        return kept[1]

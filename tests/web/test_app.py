@@ -1,11 +1,13 @@
 import html
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import chess.pgn
 import pytest
 
-from arena.store import Store
+from arena.store import Store, queries
 
 pytest.importorskip("fastapi", reason="no fastapi here (pip install madang[web])")
 from starlette.testclient import TestClient
@@ -31,7 +33,7 @@ PAGES = (
 TWINS = (
     "/api/runs",
     "/api/runs/1",
-    "/api/runs/1/crosstables",
+    "/api/runs/1/standings",
     "/api/runs/1/games",
     "/api/runs/1/schedule",
     "/api/runs/1/latency",
@@ -146,10 +148,20 @@ def test_a_wrong_address_is_one_clear_line(client: TestClient, path: str, status
         assert "\n" not in answer.json()["detail"]
 
 
-def test_downloads(client: TestClient) -> None:
-    pgn = client.get("/games/6/pgn")
-    assert pgn.headers["content-disposition"] == 'attachment; filename="game-6.pgn"'
-    assert '[Variant "Janggi"]' in pgn.text
+def test_a_chess_download_reads_back_move_for_move(client: TestClient, store: Store) -> None:
+    answer = client.get("/games/2/pgn")
+    assert answer.headers["content-disposition"] == 'attachment; filename="game-2.pgn"'
+    read = chess.pgn.read_game(io.StringIO(answer.text))
+    assert read is not None
+    recorded = queries.game(store, 2)
+    assert [move.uci() for move in read.mainline_moves()] == [m.uci for m in recorded.moves]
+    assert read.headers["Result"] == recorded.result
+
+
+def test_janggi_and_drawings_can_be_taken_away(client: TestClient) -> None:
+    assert '[Variant "Janggi"]' in client.get("/games/6/pgn").text
+    assert "[초대국자" in client.get("/games/6/gib").content.decode("cp949")
+    assert client.get("/games/1/gib").status_code == 404
     svg = client.get("/games/6/board.svg?ply=4&flip=1")
     assert svg.headers["content-type"] == "image/svg+xml"
     assert svg.text.startswith("<svg")

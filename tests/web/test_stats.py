@@ -68,8 +68,8 @@ def test_failures_name_position_reading_and_counts(store: Store) -> None:
 
 def test_the_crosstable_adds_up_from_both_sides(store: Store) -> None:
     with reading(store) as db:
-        found = tables.crosstables(db, 1)
         played = data.library(db, run_id=1, status="finished")
+    found = [one.cross for one in tables.tournament(store, 1).tables]
     assert {(one.game, one.rules) for one in found} == {("chess", "standard"), ("janggi", "fairy")}
     for table in found:
         one, other = table.order
