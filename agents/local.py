@@ -162,9 +162,19 @@ def load(model: str, options: EngineOptions, seed: int = 0) -> _Loaded:
         engine = Engine.load(config)
     except (hub.HubError, ModelError, EngineError, ValueError) as error:
         raise AgentError(f"{model}: {error}") from error
+    except ImportError as error:
+        raise AgentError(missing_extra(model, error)) from error
     except MemoryError as error:
         raise AgentError(f"{model} does not fit in memory: {error}") from error
     return _Loaded(engine, cast(Tokenizer, engine.tokenizer))
+
+
+def missing_extra(who: str, error: ImportError) -> str:
+    """The one line for a package that the engine needs and that is not installed."""
+    what = (error.name or str(error)).partition(".")[0]
+    if what in ("agents", "engine", "games", "kernels"):
+        raise error  # our own bug, not something to install
+    return f"{who}: {what} is missing, which the engine needs: pip install 'madang[local]'"
 
 
 def load_tokenizer(model: str) -> Tokenizer:
@@ -173,6 +183,8 @@ def load_tokenizer(model: str) -> Tokenizer:
         return Tokenizer.load(hub.ensure(model, _log_progress))
     except (hub.HubError, ModelError) as error:
         raise AgentError(f"{model}: {error}") from error
+    except ImportError as error:
+        raise AgentError(missing_extra(model, error)) from error
 
 
 def prompt_report(tokenizer: Tokenizer, previous: Prompt | None, current: Prompt) -> PromptReport:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,14 +158,25 @@ class UciClient:
                 await asyncio.wait_for(process.wait(), grace)
         self.kill()
         await process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await asyncio.gather(self._drain(), self._stderr_task)
+        self._stderr_task.cancel()
         await asyncio.gather(self._stderr_task, return_exceptions=True)
         if process.stdin is not None:
             process.stdin.close()
 
     def kill(self) -> None:
+        """End it and whatever it started at once."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def _drain(self) -> None:
+        """Read what is left in the pipe, so that its end is seen and it closes."""
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(LINE_LIMIT):
+            pass
 
     async def _send(self, text: str) -> None:
         if "\n" in text or "\r" in text:

@@ -33,8 +33,7 @@ STATES = [
     position("janggi", fen="3k5/9/3R5/9/9/9/9/9/9/5K3 b - - 0 1"),
 ]
 PIECES = """
-Final Answer:|최종 답:|Respuesta final:|Move:|I play |My move is |저는 |를 두겠습니다|or |, |. 
-<think>
+Final Answer:|최종 답:|Respuesta final:|Move:|I play |My move is |저는 |를 두겠습니다|or |, |<think>
 </think>|<move>|</move>|{"move": "|"}|\\boxed{|}|```|**|`| |1. |1... |...|(|)|O-O|O-O-O|0-0|--|0000
 @@@@|Z0|pass|한수쉼|resign|기권|draw|&#101;|&lt;|\u200b|Ｎ|♘|→|x|=Q|+|#|e.p.|to|knight|from
 castle kingside|e4|Nf3|bxc3|Bxc3|e8=Q|e7e8q|a1a10|a10a1|79졸78|P79-78|is not|I'm sorry|a|b|N|B|1
