@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import typer
 
-from arena.commands import board, look, model, play, prompt, setup
+from arena.commands import board, look, model, play, prompt, serve, setup
 
 app = typer.Typer(
     name="arena",
@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
     setup.init, setup.doctor, play.play, play.run, play.resume,
-    look.status, look.standings, look.show, look.export,
+    look.status, look.standings, look.show, look.export, serve.serve,
     prompt.prompt, board.legal, board.perft, board.convert, board.parse,
 )  # fmt: skip
 for command in COMMANDS:

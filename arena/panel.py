@@ -7,7 +7,7 @@ text: nothing of them is read as markup, control characters are shown as `�`.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.columns import Columns
@@ -19,11 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from arena.events import AgentReady, Event, GameFinished, GameStarted, Noted, Subscription
-from arena.run_view import EngineRates, LiveGame, RunView, Score, finished_line, started_line
+from arena.records import GameRecord
+from arena.run_view import EngineRates, LiveGame, Rated, RunView, Score, finished_line, started_line
 from games.registry import get_game
 
 REDRAWS_S = 4
-BOARD_LINES = 14  # the tallest board (janggi's ten ranks and files) with its frame and move line
+RATE_S = 2.0
+REPLICATES = 200
+BOARD_WIDTH = 26
+BOARD_LINES = 14  # the tallest board (janggi's ten ranks and files), its frame and move line
+NAME_WIDTH = 34
 
 
 class PlainLines:
@@ -70,12 +75,16 @@ class LivePanel:
     async def follow(self, events: Subscription) -> None:
         view = RunView(time.monotonic)
         with Live(console=self._console, auto_refresh=False, vertical_overflow="crop") as live:
-            drawing = asyncio.create_task(self._redraw(live, view))
+            helpers = [
+                asyncio.create_task(self._redraw(live, view)),
+                asyncio.create_task(_rate(view)),
+            ]
             try:
                 async for event in events:
                     view.apply(event)
             finally:
-                drawing.cancel()
+                for helper in helpers:
+                    helper.cancel()
                 live.update(self._drawn(view, boards=False), refresh=True)
 
     async def _redraw(self, live: Live, view: RunView) -> None:
@@ -88,12 +97,41 @@ class LivePanel:
         return draw(view, size.width, size.height if boards else 0, self._where)
 
 
+async def _rate(view: RunView) -> None:
+    """Keep the ratings of the view up to date, off the event loop: a fit takes a while."""
+    done = 0
+    while True:
+        await asyncio.sleep(RATE_S)
+        if len(view.results) > done:
+            done = len(view.results)
+            view.ratings = await asyncio.to_thread(_ratings, tuple(view.results))
+
+
+def _ratings(records: Sequence[GameRecord]) -> dict[str, dict[str, Rated]]:
+    """Per game, each player's rating and interval; from few replicates, for the eye only."""
+    from arena.ratings import RatedGame, fit
+
+    games: dict[str, list[RatedGame]] = {}
+    for record in records:
+        slot = record.slot
+        one = RatedGame(slot.first, slot.second, record.result, slot.pair)
+        games.setdefault(slot.game, []).append(one)
+    return {
+        game: {
+            row.name: Rated(row.rating, row.low, row.high)
+            for row in fit(rated, replicates=REPLICATES).ratings
+            if row.rating is not None and row.low is not None and row.high is not None
+        }
+        for game, rated in games.items()
+    }
+
+
 def draw(view: RunView, width: int, height: int, where: Sequence[str] = ()) -> RenderableType:
     """The panel of a run for a terminal of that size; `height` 0 leaves boards and lines out."""
     head: list[RenderableType] = [_title(view), _progress(view, width)]
     head += [_engine(rates) for rates in view.rates()]
     head += _agents(view)
-    head += [Text(line, style="dim", no_wrap=True) for line in where]
+    head += [_line(line, style="dim") for line in where]
     tables = _standings(view)
     used = len(head) + sum(len(scores) + 2 for scores in view.scores.values())
     parts = [*head, *tables]
@@ -172,52 +210,52 @@ def _boards(view: RunView, width: int) -> RenderableType:
         for games in by_game.values()
         if number < len(games)
     ]
-    fitting = max(1, width // 27)
-    return Columns([_board(game) for game in turns[:fitting]], padding=(0, 1))
+    shown = turns[: max(1, (width + 1) // (BOARD_WIDTH + 1))]
+    return Columns([_board(game) for game in shown], padding=(0, 1))
 
 
 def _board(game: LiveGame) -> RenderableType:
     slot = game.slot
-    rules = get_game(slot.game)
-    state = rules.start(rules=slot.rules or None, fen=game.fen)
-    last = game.last_move or "start"
-    sides = " v ".join(_short(clean(name), 10) for name in (slot.first, slot.second))
+    state = get_game(slot.game).start(rules=slot.rules or None, fen=game.fen)
+    players = " v ".join(_tail(clean(name), 9) for name in (slot.first, slot.second))
     body = Text(f"{state.board_text()}\n", no_wrap=True)
-    body.append(f"ply {game.plies}  {last}", style="dim")
-    return Panel(body, title=Text(sides), width=26, height=BOARD_LINES, padding=(0, 1))
-
-
-def _short(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 1] + "…"
+    body.append(f"ply {game.plies}  {game.last_move or 'start'}", style="dim")
+    return Panel(body, title=Text(players), width=BOARD_WIDTH, height=BOARD_LINES, padding=(0, 1))
 
 
 def _standings(view: RunView) -> list[RenderableType]:
-    return [_score_table(game, scores) for game, scores in sorted(view.scores.items())]
+    return [
+        _score_table(game, scores, view.ratings.get(game, {}))
+        for game, scores in sorted(view.scores.items())
+    ]
 
 
-def _score_table(game: str, scores: dict[str, Score]) -> RenderableType:
+def _score_table(game: str, scores: dict[str, Score], ratings: dict[str, Rated]) -> RenderableType:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column(game, no_wrap=True, overflow="ellipsis")
-    for title in ("games", "+", "=", "−", "score"):
-        table.add_column(title, justify="right")
+    for title in ("games", "+", "=", "−", "score", "rating", "95 %"):
+        table.add_column(title, justify="right", no_wrap=True)
     ranked = sorted(scores.items(), key=lambda item: (-item[1].points / item[1].games, item[0]))
     for name, score in ranked:
         numbers = (score.games, score.wins, score.draws, score.losses)
-        table.add_row(_line(clean(name)), *map(str, numbers), f"{score.points:g}")
+        row = [*map(str, numbers), f"{score.points:g}", *_rated(ratings.get(name))]
+        table.add_row(_line(_tail(clean(name), NAME_WIDTH)), *row)
     return table
+
+
+def _rated(rated: Rated | None) -> tuple[str, str]:
+    if rated is None:
+        return "", ""
+    interval = f"{rated.low:+.0f} … {rated.high:+.0f}"
+    return f"{rated.rating:+.0f}".replace("-", "−"), interval.replace("-", "−")
+
+
+def _tail(name: str, width: int) -> str:
+    """The end of a long name, which is what tells a model's modes and templates apart."""
+    return name if len(name) <= width else "…" + name[1 - width :]
 
 
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def make_follower(
-    console: Console, lines: TextIO | None, errors: TextIO, where: Sequence[str], live: bool
-) -> "LivePanel | PlainLines":
-    """The live panel where `live`, else plain lines; `lines` None is silent but for faults."""
-    return LivePanel(console, where) if live else PlainLines(lines, errors)
-
-
-Followed = Callable[[Subscription], object]

@@ -52,6 +52,15 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Rated:
+    """A rating with its 95 % interval."""
+
+    rating: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRates:
     """One model's engine over the last seconds; None: too early to tell."""
 
@@ -64,7 +73,7 @@ class EngineRates:
 
 @dataclass(slots=True)
 class RunView:
-    """State of one run. `apply` is its only change."""
+    """State of one run. Only `apply` changes it, but for `ratings`."""
 
     now: Callable[[], float]
     run_id: int = 0
@@ -83,6 +92,7 @@ class RunView:
     )
     results: list[GameRecord] = field(default_factory=list)
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+    ratings: dict[str, dict[str, Rated]] = field(default_factory=dict)  # set by who computes them
     samples: dict[str, deque[tuple[float, Telemetry]]] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:

@@ -221,7 +221,8 @@ def _follower(db: str, as_json: bool, quiet: bool) -> "Follower":
 
 
 def where_to_watch(db: str) -> tuple[str, ...]:
-    return (f"watch: arena status --db {db}   arena show GAME --db {db}",)
+    """Other ways to follow a run while it is played."""
+    return (f"watch elsewhere: arena serve --db {db}", f"or: arena show --db {db}")
 
 
 def _finish(
