@@ -158,19 +158,17 @@ def _league(pool: Pool) -> Mapping[str, float] | None:
     pays = getattr(presets.get(pool.key.rules), "league", None)
     if pays is None:
         return None
-    win, points_win, points_loss, loss = pays
+    win, points_win, points_loss, loss = map(float, pays)
     points: dict[str, float] = dict.fromkeys(pool.players, 0.0)
     for game in pool.games:
         by_points = game.termination.endswith("_points") or game.ending == "adjudicated"
-        winner_gets, loser_gets = (points_win, points_loss) if by_points else (win, loss)
+        gains = (points_win, points_loss) if by_points else (win, loss)
         if game.result == "1/2-1/2":
-            shared = (points_win + points_loss) / 2
-            gains = (shared, shared)
-        else:
-            first_won = game.result == "1-0"
-            gains = (winner_gets, loser_gets) if first_won else (loser_gets, winner_gets)
-        points[game.first] += gains[0]
-        points[game.second] += gains[1]
+            gains = ((points_win + points_loss) / 2,) * 2
+        winner = game.second if game.result == "0-1" else game.first
+        loser = game.first if winner == game.second else game.second
+        points[winner] += gains[0]
+        points[loser] += gains[1]
     return points
 
 
@@ -179,7 +177,7 @@ def _match(games: Sequence[GameInfo]) -> Row | None:
     names = {name for game in games for name in (game.first, game.second)}
     if len(names) != 2:
         return None
-    scores: Counter[str] = Counter()
+    scores = dict.fromkeys(names, 0.0)
     for game in games:
         scores[game.first] += POINTS[game.result][0]
         scores[game.second] += POINTS[game.result][1]
