@@ -79,6 +79,7 @@ class Store:
     def close(self) -> None:
         """Write what waits, then let go of the database. Harmless twice."""
         self._closed = True
+        self._database.reader.dispose()  # first: only a writer that leaves last folds the WAL in
         if self._writer is not None:
             self._writer.close()
         self._database.close()

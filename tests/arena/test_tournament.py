@@ -349,6 +349,12 @@ def test_a_bug_of_a_player_does_not_reach_the_other_games(tmp_path: Path) -> Non
         assert {slot.pair for slot in store.open_slots(result.run_id)} <= {1, 2, 3}
 
 
+def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db") as store:
+        asyncio.run(perform(configured(MIX), store))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
+
+
 def test_slots_know_their_section() -> None:
     slots: tuple[Slot, ...] = make_plan(configured(MIX, *BOTH)).slots
     assert {(slot.section, slot.game) for slot in slots} == {(0, "chess"), (1, "janggi")}
