@@ -29,10 +29,10 @@ from jinja2.visitor import NodeTransformer
 from .types import EngineError
 
 MAX_SOURCE = 1 << 18  # characters of a template
-MAX_SIZE = 1 << 22  # characters and elements of one value
-MAX_WORK = 1 << 28  # characters and elements made or printed in one rendering
-MAX_STEPS = 1_000_000
-MAX_SECONDS = 10.0
+MAX_SIZE = 1 << 22  # characters of one value
+MAX_WORK = 1 << 28  # characters made or printed in one rendering
+MAX_STEPS = 100_000
+MAX_SECONDS = 5.0
 MAX_WIDTH = 10_000  # whole numbers given to filters and methods of strings
 MAX_BITS = 1 << 16
 
@@ -80,7 +80,7 @@ def _too_large() -> TemplateError:
 
 
 def _measure(value: object) -> int:
-    """Characters and elements, shared parts counted each time. Raises past MAX_SIZE."""
+    """Characters and eight an element, shared parts counted each time. Raises past MAX_SIZE."""
     total, stack = 0, [value]
     while stack:
         item = stack.pop()
@@ -91,7 +91,7 @@ def _measure(value: object) -> int:
             stack.extend(item.values())
         elif isinstance(item, Collection) and not isinstance(item, bytes | range):
             stack.extend(item)
-        total += 1
+        total += 8  # an element costs more than a character
         if total + len(stack) > MAX_SIZE:
             raise _too_large()
     return total

@@ -20,6 +20,7 @@ from .model_config import ModelConfig, ModelError, ids_of, read_json
 from .types import EngineError, Terminator, TokenIds
 
 REPLACEMENT = "\ufffd"
+MAX_WINDOW = 8  # tokens
 Prompt = RenderedPrompt | str | Sequence[Message]
 
 
@@ -196,7 +197,7 @@ class Tokenizer:
 
     def _encode_plain(self, text: str, first: bool) -> TokenIds:
         core = self._core if first else self._later
-        return tuple(core.encode(text, add_special_tokens=False).ids)
+        return tuple(core.encode(_valid(text), add_special_tokens=False).ids)
 
     def _encode_choice(self, tail: str, choice: str, closing: str, first: bool) -> TokenIds:
         if not choice:
@@ -249,9 +250,15 @@ class DecodeStream:
         piece = text[self._sent : stable]
         self._sent = max(self._sent, stable)
         if stable == len(text):
-            self._window = [token_id]
-            self._sent = len(self._tokenizer.decode(self._window))
+            self._restart(1)
+        elif len(self._window) > MAX_WINDOW:  # a run of lone bytes
+            self._restart(4, held=1)  # an unfinished character has at most three
         return piece
+
+    def _restart(self, num_tokens: int, held: int = 0) -> None:
+        """Keep the last tokens as context; all of their text but `held` characters is out."""
+        self._window = self._window[-num_tokens:]
+        self._sent = len(self._tokenizer.decode(self._window)) - held
 
     def finish(self) -> str:
         """What was held back; incomplete bytes come as U+FFFD."""
@@ -259,6 +266,11 @@ class DecodeStream:
         piece = text[self._sent :]
         self._sent = len(text)
         return piece
+
+
+def _valid(text: str) -> str:
+    """Lone surrogates, which a JSON string can bring and UTF-8 cannot hold, as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _first(ids: TokenIds) -> int | None:
