@@ -215,6 +215,13 @@ def write_pgn(transcripts: tuple[Transcript, ...]) -> str:
     parts = []
     for transcript in transcripts:
         game = GAMES[transcript.game]
-        text = "\n".join(wrap(" ".join(_movetext(transcript, game)), 80, break_long_words=False))
+        text = "\n".join(
+            wrap(
+                " ".join(_movetext(transcript, game)),
+                80,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
         parts.append("\n".join(_tags(transcript, game)) + f"\n\n{text}\n")
     return "\n".join(parts)

@@ -106,8 +106,8 @@ def read_board(text: str) -> str:
 
 
 def board_header(fen: str) -> str:
-    """The value of a `[판 "…"]` header for a FEN."""
-    position = parse_fen(fen)
+    """The value of a `[판 "…"]` header for a FEN; its clock and move number are lost."""
+    position = parse_fen(fen, any_material=True)
     rows = []
     for start in range(0, POINTS, FILES):
         row = position.board[start : start + FILES]

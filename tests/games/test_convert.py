@@ -2,15 +2,18 @@
 
 import pytest
 
+from games.base import IllegalMove
 from games.chess import CHESS
 from games.convert import FORMATS, convert, read_games, write_games
 from games.janggi import JANGGI, read_gib
 from games.legal import legal_report
-from games.base import IllegalMove
 from games.transcript import Transcript
 from tests.games.positions import random_game
 
-GIB = '[초차림 "마상상마"]\n[한차림 "상마마상"]\n[대국결과 "초 완승"]\n\n1. 79졸78 2. 49병48 3. 한수쉼\n'
+GIB = (
+    '[초차림 "마상상마"]\n[한차림 "상마마상"]\n[대국결과 "초 완승"]\n\n'
+    "1. 79졸78 2. 49병48 3. 한수쉼\n"
+)
 
 
 def test_gib_to_pgn_to_gib() -> None:
@@ -26,7 +29,10 @@ def test_gib_to_pgn_to_gib() -> None:
 
 
 def test_uci_lines() -> None:
-    text = "# comment\nposition startpos moves e2e4 e7e5\n\nstartpos\nfen 7k/8/8/8/8/8/8/KR6 w - - 0 1 moves b1b2\n"
+    text = (
+        "# comment\nposition startpos moves e2e4 e7e5\n\nstartpos\n"
+        "fen 7k/8/8/8/8/8/8/KR6 w - - 0 1 moves b1b2\n"
+    )
     reading = read_games(text, "uci")
     assert reading.faults == ()
     assert [len(game.moves) for game in reading.games] == [2, 0, 1]

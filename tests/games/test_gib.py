@@ -88,7 +88,10 @@ def test_results(words: str, result: str) -> None:
 
 
 def test_puzzle_starts() -> None:
-    board = "차마상사1사마상차/4장/1포5포/졸1졸1졸1졸1졸///兵1兵1兵1兵/1包5包/4將/車馬象士1士象馬車 한 접장기"
+    board = (
+        "차마상사1사마상차/4장/1포5포/졸1졸1졸1졸1졸///"
+        "兵1兵1兵1兵/1包5包/4將/車馬象士1士象馬車 한 접장기"
+    )
     fen = read_board(board)
     assert fen == ("rnba1abnr/4k4/1c5c1/p1p1p1p2/9/9/P1P1P1P1P/1C5C1/4K4/RNBA1ANBR b - - 0 1")
     reading = read_gib(f'[판 "{board}"]\n[대국결과 "한 완승"]\n\n1. 18마37 2. 71졸72')
@@ -155,3 +158,10 @@ def test_words_and_result_never_disagree() -> None:
     transcript = Transcript("janggi", START, (), "1-0", {"Termination": "White mates"})
     again = read_gib(write_gib((transcript,)))
     assert again.games[0].result == "1-0"
+
+
+def test_a_start_with_more_than_a_set_is_written_again() -> None:
+    fen = "3k5/9/9/9/9/9/PPPPPP3/9/4K4/9 w - - 0 1"
+    again = read_gib(write_gib((Transcript("janggi", fen),)))
+    assert again.faults == ()
+    assert again.games[0].start_fen == fen

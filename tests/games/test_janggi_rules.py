@@ -273,7 +273,7 @@ def test_only_a_capture_resets_the_count() -> None:
 )
 def test_the_cap(rules: str, end: str | None) -> None:
     assert PRESETS[rules].max_plies == (None if end is None else 200)
-    capped = JanggiGame({"test": replace(PRESETS[rules], max_plies=end and 4)})
+    capped = JanggiGame({"test": replace(PRESETS[rules], max_plies=None if end is None else 4)})
     state = with_rules(capped, "", "a4b4 i7h7 c4d4")
     assert ends(state) is None
     assert state.facts()["plies_to_cap"] == (None if end is None else 1)

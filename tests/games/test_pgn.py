@@ -18,7 +18,8 @@ ITALIAN = """[Event "Café \\"x\\""]
 [Result "1-0"]
 [WhiteElo "1500"]
 
-{opening} 1. e4 {[%clk 0:05:00]} e5 $1 {[%clk 1:02:03.5] fine} 2. Nf3 (2. f4 exf4 {King's (not) (a} 3. Nf3)
+{opening} 1. e4 {[%clk 0:05:00]} e5 $1 {[%clk 1:02:03.5] fine} 2. Nf3 (2. f4 exf4
+{King's (not) (a} 3. Nf3)
 2... Nc6 3. Bc4!? ; the Italian
 3... Bc5 1-0
 """
@@ -28,7 +29,7 @@ def test_reading() -> None:
     reading = read_pgn(ITALIAN)
     assert reading.faults == ()
     game = reading.games[0]
-    assert [move.uci for move in game.moves] == "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5".split()
+    assert [move.uci for move in game.moves] == ["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5"]
     assert game.tags == {
         "Event": 'Café "x"',
         "White": "A \\ B",

@@ -74,7 +74,7 @@ def test_facts_and_boards_are_there_all_along(game: Game, rules: str) -> None:
         assert facts["repetitions"] >= 1
         for style in game.board_styles:
             assert state.board_text(style)
-        with pytest.raises(ValueError, match="position|FEN|nine"):
+        with pytest.raises(ValueError, match=r"position|FEN|nine"):
             game.start(rules=rules, fen="rubbish")
 
 
