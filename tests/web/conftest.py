@@ -1,6 +1,5 @@
 """A recorded sample run, a server over it, and Debian's Chromium."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of the sample run (run 1, games 1 to 10)."""
     path = tmp_path_factory.mktemp("web") / "sample 한국?#.db"
     with Store.open(path) as store:
-        asyncio.run(sample.build(store))
+        sample.finish(sample.build(store))
     return path
 
 
@@ -53,7 +52,7 @@ def server(record: Path) -> Iterator["Handle"]:
     handle.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its driver keeps an event loop in the main thread
 def browser() -> Iterator["Browser"]:
     """Headless Chromium of Debian; Playwright's own download is not needed."""
     if not CHROMIUM.exists():
@@ -71,5 +70,9 @@ def browser() -> Iterator["Browser"]:
 def context(browser: "Browser") -> Iterator["BrowserContext"]:
     opened = browser.new_context(viewport={"width": 1280, "height": 800})
     opened.set_default_timeout(20_000)
+    faults: list[str] = []  # raising inside a handler would take the driver down
+    opened.on("weberror", lambda fault: faults.append(str(fault.error)))
+    opened.on("dialog", lambda dialog: faults.append(dialog.message))
     yield opened
     opened.close()
+    assert faults == []

@@ -3,8 +3,12 @@
 Moves are real (the games' own rules decide), the figures beside them are invented for the tests.
 """
 
+import asyncio
 import random
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from agents.base import AgentInfo, Attempt, Belief, Telemetry, Timing, Usage
 from arena.records import GameRecord, MoveRecord, Result, Slot, Status, Termination
@@ -12,6 +16,7 @@ from arena.store import Store
 from games.base import GameState
 from games.registry import get_game
 
+T = TypeVar("T")
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
     "</pre></main> ‮txet desrever‬ 한글 漢字 👩‍👩‍👧 <b>bold</b> {{ 7 * 7 }} &amp; \u200f"
@@ -22,6 +27,12 @@ PLAYERS = (
     AgentInfo('beta<i>"한국어"</i>', "llm", {"note": HOSTILE}, deterministic=False),
 )
 PLIES = 24
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns; in a thread, since a browser's driver holds this one's loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def slots() -> list[Slot]:
@@ -52,7 +63,7 @@ async def build(store: Store, plies: int = PLIES) -> int:
         game_id = await store.start_game(run_id, slot, state.fen())
         draw = random.Random(slot.id)
         for _ in range(plies):
-            move = choose(state, draw)
+            move = choose(state, draw, goes_on=slot.id % 5 == 0)
             await store.append_move(game_id, move_record(state, slot, move, draw))
             state = state.apply(state.parse_move(move))
             if state.outcome() is not None:
@@ -62,10 +73,17 @@ async def build(store: Store, plies: int = PLIES) -> int:
     return run_id
 
 
-def choose(state: GameState, draw: random.Random) -> str:
-    """A move drawn evenly, in UCI; a quarter of janggi's are passes where one is legal."""
+def choose(state: GameState, draw: random.Random, goes_on: bool = False) -> str:
+    """A move drawn evenly, in UCI; a quarter of janggi's are passes where one is legal.
+
+    `goes_on`: no pass, and nothing that ends the game.
+    """
     legal = [move.uci for move in state.legal_moves()]
     passes = [uci for uci in legal if uci[: len(uci) // 2] == uci[len(uci) // 2 :]]
+    if goes_on:
+        others = [uci for uci in legal if uci not in passes]
+        draw.shuffle(others)
+        return next(m for m in others if state.apply(state.parse_move(m)).outcome() is None)
     return passes[0] if passes and draw.random() < 0.25 else draw.choice(legal)
 
 
