@@ -10,6 +10,9 @@ from typing import Protocol
 from .base import NoResultReason, Timing, Usage
 from .prompt import Message
 
+THINK_OPEN = "<think>\n"
+"""How reasoning begins; a backend leaves it out where the model's template opens it already."""
+
 
 class BackendError(Exception):
     """The model gave no answer, and that is not the player's fault; `reason` is kept."""

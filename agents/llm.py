@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from games.base import Game, Move, Side
 
-from .backend import Answer, Ask, Backend, BackendError, Sampling, Scores
+from .backend import THINK_OPEN, Answer, Ask, Backend, BackendError, Sampling, Scores
 from .base import (
     AgentError,
     AgentInfo,
@@ -136,7 +136,7 @@ class LlmAgent:
         asked = self._ask(turn, prompt, 1)
         reasoning = replace(
             asked,
-            opening="" if spec.thinking else "<think>\n",
+            opening=THINK_OPEN,
             sampling=replace(asked.sampling, max_tokens=spec.think_tokens, stop=(THINK_STOP,)),
         )
         thought = await self._backend.generate(reasoning)

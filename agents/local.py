@@ -13,9 +13,10 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from engine import hub
+from engine.chat import RenderedPrompt
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.metrics import EngineSnapshot
@@ -32,9 +33,9 @@ from engine.types import (
     TokenIds,
 )
 
-from .backend import Answer, Ask, BackendError, Sampling, Scores
+from .backend import THINK_OPEN, Answer, Ask, BackendError, Sampling, Scores
 from .base import AgentError, NoResultReason, Telemetry, Timing, Usage
-from .prompt import Prompt, PromptReport, report
+from .prompt import Message, Prompt, PromptReport, report
 from .spec import EngineOptions
 
 log = logging.getLogger(__name__)
@@ -204,27 +205,34 @@ def _prompt_ids(tokenizer: Tokenizer, prompt: Prompt) -> TokenIds:
 
 def _encode(tokenizer: Tokenizer, ask: Ask) -> tuple[TokenIds, str]:
     """Token ids of what is asked, and its text. The opening is text, never control tokens."""
-    switches: dict[str, Any] = {} if ask.thinking is None else {"enable_thinking": ask.thinking}
-    prompt = tokenizer.render(_dicts(ask.messages), **switches)
+    prompt = _render(tokenizer, ask)
     ids = tokenizer.encode_prompt(prompt)
-    if ask.opening:
-        ids += tokenizer.encode(ask.opening, allow_special=False)
-    return ids, prompt.text + ask.opening
+    opening = ask.opening
+    if _opens_thinking(prompt.text):
+        opening = opening.removeprefix(THINK_OPEN)
+    if opening:
+        ids += tokenizer.encode(opening, allow_special=False)
+    return ids, prompt.text + opening
 
 
 def _encode_choices(
     tokenizer: Tokenizer, ask: Ask, choices: tuple[str, ...]
 ) -> tuple[TokenIds, ...]:
-    """Tokens of each choice as it follows the prompt, or the last line of the opening."""
-    terminator = cast(Terminator, ask.terminator)
-    if ask.opening:
-        return tokenizer.encode_choices(ask.opening[-1:], choices, terminator)
-    switches: dict[str, Any] = {} if ask.thinking is None else {"enable_thinking": ask.thinking}
-    prompt = tokenizer.render(_dicts(ask.messages), **switches)
-    return tokenizer.encode_choices(prompt, choices, terminator)
+    """Tokens of each choice as it follows the prompt, or the line feed that ends the opening."""
+    before = ask.opening[-1:] or _render(tokenizer, ask)
+    return tokenizer.encode_choices(before, choices, cast(Terminator, ask.terminator))
 
 
-def _dicts(messages: Any) -> list[Mapping[str, str]]:
+def _render(tokenizer: Tokenizer, ask: Ask) -> RenderedPrompt:
+    switches = {} if ask.thinking is None else {"enable_thinking": ask.thinking}
+    return tokenizer.render(_dicts(ask.messages), **switches)
+
+
+def _opens_thinking(prompt: str) -> bool:
+    return prompt.rstrip().endswith(THINK_OPEN.rstrip())
+
+
+def _dicts(messages: Iterable[Message]) -> list[Mapping[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
@@ -249,7 +257,7 @@ def _answer(done: Completion, prompt: str) -> Answer:
         usage=_usage(done.stats),
         prompt=prompt,
         choice=done.choice,
-        in_thinking=prompt.rstrip().endswith("<think>"),
+        in_thinking=_opens_thinking(prompt),
     )
 
 
@@ -282,7 +290,7 @@ def _telemetry(model: str, now: EngineSnapshot) -> Telemetry:
 
 
 @contextlib.contextmanager
-def _translated() -> Any:
+def _translated() -> Iterator[None]:
     """The engine's errors as BackendErrors."""
     try:
         yield

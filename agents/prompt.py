@@ -134,7 +134,7 @@ def legal_texts(state: GameState, notation: str) -> tuple[tuple[str, Move], ...]
 
 _Key = tuple[str, str, str, str, tuple[Move, ...]]
 _PAST: "OrderedDict[_Key, tuple[GameState, tuple[str, ...]]]" = OrderedDict()
-_PAST_SIZE = 4096  # games × players whose past is kept in text
+_PAST_SIZE = 1024  # games × players whose past is kept in text
 
 
 def move_texts(state: GameState, notation: str) -> tuple[str, ...]:

@@ -5,16 +5,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agents.backend import Answer, Ask, BackendError, Scores
 from agents.base import AgentError, Decision, Timing, Turn, Usage, derive_seed
 from agents.llm import LlmAgent
-from agents.local import LocalModel, load_tokenizer, prompt_report, rendered
-from agents.prompt import render_prompt
+from agents.local import LocalModel, _encode, load_tokenizer, prompt_report, rendered
+from agents.prompt import Message, render_prompt
 from agents.spec import EngineOptions, LlmSpec, parse_spec
+from engine.chat import RenderedPrompt
+from engine.tokenizer import Tokenizer
 from games.base import Move
 from games.registry import get_game
 from tests.agents.kit import position, turn
@@ -343,3 +345,23 @@ def test_the_default_template_costs_few_fresh_tokens_a_move(
             used = prompt_report(tokenizer, prompts[ply - 2], prompts[ply])
             assert used.fresh <= most, prompts[ply].text
     assert rendered(tokenizer, prompts[0]).endswith("<|im_start|>assistant\n")
+
+
+def test_thinking_is_opened_once(smollm2_dir: Path) -> None:
+    """Some chat templates end with `<think>`; then ours is left out."""
+    tokenizer = load_tokenizer(str(smollm2_dir))
+    message = Message("user", "go")
+    _, plainly = _encode(tokenizer, Ask("1", (message,), opening="<think>\nhm\n</think>\n\n"))
+    assert plainly.endswith("<|im_start|>assistant\n<think>\nhm\n</think>\n\n")
+    opening = (message, Message("assistant", "x"))
+
+    class Opens:
+        def render(self, messages: object, **switches: object) -> RenderedPrompt:
+            return RenderedPrompt.trusted("<|im_start|>assistant\n<think>\n")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(tokenizer, name)
+
+    ask = Ask("1", opening, opening="<think>\nhm\n</think>\n\n")
+    _, once = _encode(cast(Tokenizer, Opens()), ask)
+    assert once == "<|im_start|>assistant\n<think>\nhm\n</think>\n\n"
