@@ -10,10 +10,10 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from engine import hub
 from engine.chat import RenderedPrompt
@@ -224,7 +224,7 @@ def _encode_choices(
 
 
 def _render(tokenizer: Tokenizer, ask: Ask) -> RenderedPrompt:
-    switches = {} if ask.thinking is None else {"enable_thinking": ask.thinking}
+    switches: dict[str, Any] = {} if ask.thinking is None else {"enable_thinking": ask.thinking}
     return tokenizer.render(_dicts(ask.messages), **switches)
 
 
