@@ -119,7 +119,7 @@ def path(name: str) -> Path:
     Raises HubError if it is not here or a file of it was cut short.
     """
     folder = Path(name).expanduser()
-    if (folder / "config.json").is_file():
+    if name not in KNOWN and (folder / "config.json").is_file():
         return folder
     if os.sep in name:
         raise HubError(f"{name} is no model directory: it has no config.json")

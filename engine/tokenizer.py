@@ -49,7 +49,7 @@ class Tokenizer:
         self._pattern = _pattern([token for token in added.values() if token.special])
         self._template = ChatTemplate.load(folder, config, Marker(self._control))
         self._byte_ids = _byte_fallback_ids(core, parts)
-        self._plain = lru_cache(maxsize=4096)(self._encode_plain)
+        self._plain = lru_cache(maxsize=1024)(self._encode_plain)
         self._choice = lru_cache(maxsize=65536)(self._encode_choice)
         self.bos_token_id: int | None = _first(self._named_ids(names, "bos_token"))
         self.eos_token_ids: TokenIds = self._named_ids(names, "eos_token")

