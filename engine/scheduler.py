@@ -13,8 +13,8 @@ between. Nothing here changes a result, only when its rows run.
 - A sequence short of blocks preempts one that comes after it in the order, the lowest class first,
   of these the one with the least work to lose; never one before it. Under `priority` an arrival
   preempts running ones of lower classes. Preempted sequences wait at their old place and recompute;
-  from the second preemption on one comes back only when all that run have room to their maximum, so
-  that only higher classes can preempt it again.
+  one that was preempted twice comes back when all that run have room to their maximum, and gives
+  way after all others, so that only higher classes can preempt it again.
 - static: a batch is admitted when the one before has ended to the last; serial: one at a time.
 """
 
@@ -279,9 +279,14 @@ class Scheduler:
         is_stuck = sequence.num_skipped >= PATIENCE
         return self._class(sequence), not is_stuck, not sequence.is_decoding, sequence.arrival
 
-    def _loss(self, sequence: Sequence) -> tuple[int, int, int]:
-        """Sort key of victims: lowest class, least work lost, latest arrival."""
-        return -self._class(sequence), self.memory.num_exclusive(sequence), -sequence.arrival
+    def _loss(self, sequence: Sequence) -> tuple[int, bool, int, int]:
+        """Sort key of victims: lowest class, not preempted often, least work lost, last come."""
+        return (
+            -self._class(sequence),
+            sequence.num_preemptions >= MAX_CHEAP_PREEMPTIONS,
+            self.memory.num_exclusive(sequence),
+            -sequence.arrival,
+        )
 
     # Taking in
 

@@ -140,10 +140,13 @@ def test_an_abort_in_any_state_frees_everything(state: str) -> None:
 
 
 def test_an_aborted_copy_is_not_found_as_if_it_had_been_done() -> None:
+    """EF17, EF27: not even where its source has been forgotten meanwhile."""
     drive = Drive()
     drive.run(free("a", prompt(1, 10), 1))
     drive.add(free("b", (*prompt(1, 9), 7, 7), 5))
-    assert drive.plan() is not None
+    plan = drive.plan()
+    assert plan is not None
+    drive.pool.forget([copy.source for copy in plan.copies])
     drive.abort("b")
     drive.check_cached()
     request = free("c", (*prompt(1, 9), 7, 7, 7), 5)
