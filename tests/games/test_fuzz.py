@@ -105,13 +105,14 @@ def _reading(reading: Reading, rewrite: Callable[[Reading], Reading]) -> None:
 
 
 def _gib(text: str) -> None:
-    for data in (text, text.encode("cp949", errors="replace"), text.encode("utf-16")):
-        _reading(read_gib(data), lambda reading: read_gib(write_gib(reading.games)))
+    _reading(read_gib(text), lambda reading: read_gib(write_gib(reading.games)))
+    for data in (text.encode("cp949", errors="replace"), text.encode("utf-16")):
+        assert read_gib(data) is not None
 
 
 def _pgn(text: str) -> None:
-    for data in (text, text.encode("latin-1", errors="replace")):
-        _reading(read_pgn(data), lambda reading: read_pgn(write_pgn(reading.games)))
+    _reading(read_pgn(text), lambda reading: read_pgn(write_pgn(reading.games)))
+    assert read_pgn(text.encode("latin-1", errors="replace")) is not None
 
 
 def _lines(text: str) -> None:

@@ -70,7 +70,7 @@ def _ends(games: int, first_seed: int) -> dict[str, int]:
 
 
 def test_ends() -> None:
-    assert sum(_ends(8, 300).values()) > 0
+    assert sum(_ends(4, 300).values()) > 0
 
 
 @pytest.mark.drill
