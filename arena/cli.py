@@ -44,9 +44,21 @@ ONE_LINE: dict[tuple[str, str], int] = {
 """Errors that are the user's to mend: (module, name) → exit code. Only loaded modules can raise."""
 
 
+class StderrHandler(logging.Handler):
+    """Writes to what standard error is now, so that a live panel can move out of the way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(self.format(record) + "\n")
+
+
 def main() -> None:
     """Entry point. Leaves by SystemExit with the documented code."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, handlers=[StderrHandler()])
+    logging.getLogger("agents.local").setLevel(logging.INFO)  # how a model's download gets on
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -184,8 +184,9 @@ class Tournament:
                 )
                 self._games -= done
                 self._starting -= done
-                for task in done - {stopping}:
-                    task.result()
+                failed = [task for task in done - {stopping} if task.exception() is not None]
+                if failed:
+                    failed[0].result()
         finally:
             stopping.cancel()
 
@@ -329,6 +330,8 @@ async def _whole(work: Awaitable[T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if task.exception() is not None:
+            log.debug("while being cancelled: %r", task.exception())
         raise
 
 

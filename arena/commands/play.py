@@ -1,10 +1,6 @@
 """`arena run`, `arena play`, `arena resume`: everything that plays games."""
 
-import asyncio
 import fcntl
-import os
-import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,12 +21,10 @@ from .common import (
     say,
     warn,
 )
+from .output import Output, finish, follower
 
 if TYPE_CHECKING:
     from arena.config import Config
-    from arena.running import Follower
-    from arena.store import Store
-    from arena.tournament import RunResult
 
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Start a new database; an old one is kept beside it.")
@@ -128,6 +122,7 @@ def resume(
     from arena.running import resume_run
     from arena.store import queries
 
+    output = Output(db, as_json, quiet)
     with existing_store(db) as store:
         info = chosen_run(store, run)
         config = restore(info.config)
@@ -138,10 +133,8 @@ def resume(
         if status.open == 0:
             say(f"Run {info.id} of {db} is finished: all {status.slots} games are played.")
             return
-        follower = _follower(db, as_json, quiet)
-        _finish(
-            lambda: resume_run(config, info.id, status.slots, store, follower), store, db, as_json
-        )
+        shown = follower(output)
+        finish(lambda: resume_run(config, info.id, status.slots, store, shown), store, output)
 
 
 def _spec_table(text: str) -> dict[str, Any]:
@@ -154,15 +147,15 @@ def _run_config(config: "Config", fresh: bool, dry_run: bool, as_json: bool, qui
     from arena.running import run_new
     from arena.store import Store
 
-    db = config.run.db
+    output = Output(config.run.db, as_json, quiet)
     if dry_run:
         _print_plan(config, as_json)
         return
     if fresh:
-        set_aside(db)
-    with Store.open(db) as store:
-        follower = _follower(db, as_json, quiet)
-        _finish(lambda: run_new(config, store, follower, warn), store, db, as_json)
+        set_aside(output.db)
+    with Store.open(output.db) as store:
+        shown = follower(output)
+        finish(lambda: run_new(config, store, shown, warn), store, output)
 
 
 def _print_plan(config: "Config", as_json: bool) -> None:
@@ -205,51 +198,3 @@ def set_aside(db: str) -> None:
         if part.exists():
             part.rename(path.with_name(f"{path.name}.old-{number}{suffix}"))
     warn(f"the old {db} is kept as {path.name}.old-{number}")
-
-
-def _follower(db: str, as_json: bool, quiet: bool) -> "Follower":
-    """The live panel on a terminal; else plain lines, which under --json go to standard error."""
-    from rich.console import Console
-
-    from arena.panel import LivePanel, PlainLines
-
-    live = sys.stderr.isatty() and (sys.stdout.isatty() or as_json) and not quiet
-    if live and os.environ.get("TERM") != "dumb":
-        return LivePanel(Console(stderr=True), where_to_watch(db))
-    lines = None if quiet else sys.stderr if as_json else sys.stdout
-    return PlainLines(lines, sys.stderr)
-
-
-def where_to_watch(db: str) -> tuple[str, ...]:
-    """Other ways to follow a run while it is played."""
-    return (f"watch elsewhere: arena serve --db {db}", f"or: arena show --db {db}")
-
-
-def _finish(
-    work: "Callable[[], Coroutine[Any, Any, RunResult]]", store: "Store", db: str, as_json: bool
-) -> None:
-    """Play, print the results, leave with the documented exit code."""
-    from arena.store import StoreError
-
-    try:
-        result = asyncio.run(work())
-    except StoreError as error:
-        warn(str(error))
-        raise typer.Exit(2) from None
-    _print_results(store, result, as_json)
-    if result.num_open:
-        why = "Interrupted" if result.status == "interrupted" else "Not all games have a result"
-        typer.echo(
-            f"{why}: {result.num_open} open. Go on with: arena resume {result.run_id} --db {db}",
-            err=True,
-        )
-    raise typer.Exit(result.exit_code)
-
-
-def _print_results(store: "Store", result: "RunResult", as_json: bool) -> None:
-    from arena import report
-
-    if as_json:
-        print_json(report.summary(store, result.run_id))
-    else:
-        say(report.summary_text(store, result.run_id))

@@ -1,0 +1,91 @@
+"""How a run is followed and what is printed at its end; shared by everything that plays."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .common import print_json, say, warn
+
+if TYPE_CHECKING:
+    from arena.running import Follower
+    from arena.store import Store
+    from arena.tournament import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where and how much is printed."""
+
+    db: str
+    as_json: bool = False
+    quiet: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether a person watches a terminal that can redraw."""
+        terminal = sys.stderr.isatty() and (sys.stdout.isatty() or self.as_json)
+        return terminal and not self.quiet and os.environ.get("TERM") != "dumb"
+
+
+def follower(output: Output) -> "Follower":
+    """The live panel on a terminal; else plain lines, which under --json go to standard error."""
+    from rich.console import Console
+
+    from arena.panel import LivePanel, PlainLines
+
+    where = (f"watch elsewhere: arena serve --db {output.db}", f"or: arena show --db {output.db}")
+    if output.live:
+        return LivePanel(Console(stderr=True), where)
+    if output.quiet:
+        return PlainLines(None, sys.stderr)
+    for line in where:
+        typer.echo(line, err=True)
+    return PlainLines(sys.stderr if output.as_json else sys.stdout, sys.stderr)
+
+
+def finish(
+    work: "Callable[[], Coroutine[Any, Any, RunResult]]", store: "Store", output: Output
+) -> None:
+    """Play, print the results, leave with the documented exit code."""
+    from arena.store import StoreError
+
+    try:
+        result = asyncio.run(work())
+    except StoreError as error:
+        warn(str(error))
+        raise typer.Exit(2) from None
+    _print_results(store, result, output)
+    if result.num_open:
+        why = "Interrupted" if result.status == "interrupted" else "Not all games have a result"
+        resume = f"arena resume {result.run_id} --db {output.db}"
+        typer.echo(f"{why}: {result.num_open} open. Go on with: {resume}", err=True)
+    raise typer.Exit(result.exit_code)
+
+
+def _print_results(store: "Store", result: "RunResult", output: Output) -> None:
+    from arena import report
+    from arena.store import queries
+
+    if output.as_json:
+        print_json(report.summary(store, result.run_id))
+        return
+    games = queries.games(store, result.run_id)
+    if not games:
+        return
+    say(report.summary_text(store, result.run_id))
+    if not output.quiet:
+        say("\n".join(_next_commands(output.db, games[-1].id)))
+
+
+def _next_commands(db: str, game: int) -> list[str]:
+    return [
+        "Next, try:",
+        f"  arena serve --db {db}              boards, answers and latencies in a browser",
+        f"  arena show {game} --db {db} --attempts   one game with every raw answer",
+        f"  arena standings --db {db} --json   the tables for a program",
+    ]
