@@ -64,6 +64,7 @@ class SequenceMemory:
         if match.source is not None:
             self.pool.hold([match.source])
         fresh = self.pool.allocate(num_blocks_for(len(sequence.tokens), size) - len(match.blocks))
+        sequence.copied_from = match.source
         if match.source is not None:
             sequence.copy = BlockCopy(match.source, fresh[0], match.num_slots)
         sequence.block_table = [*match.blocks, *fresh]
@@ -99,10 +100,13 @@ class SequenceMemory:
         sequence.block_table, sequence.num_computed, sequence.num_published = [], 0, 0
 
     def distrust(self, sequence: Sequence) -> None:
-        """Take everything back and make sure that none of its blocks is found again."""
+        """Take everything back and make sure that none of its blocks is found again.
+
+        What its copy came from is forgotten too, or what lies there by now.
+        """
         self.pool.forget(sequence.block_table)
-        if sequence.copy is not None:
-            self.pool.forget([sequence.copy.source])
+        if sequence.copied_from is not None:
+            self.pool.forget([sequence.copied_from])
         self.close(sequence, keep=False)
 
     def _publish(self, sequence: Sequence, i: int, num_tokens: int) -> bool:

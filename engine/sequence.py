@@ -57,6 +57,7 @@ class Sequence:
         self.block_table: list[int] = []
         self.num_published = 0  # leading blocks of the table that others can find
         self.copy: BlockCopy | None = None  # to be done before the first rows; source is held
+        self.copied_from: int | None = None  # that source, also when the copy is done
         self.num_skipped = 0  # steps in a row without rows while running
         self.finish_reason: FinishReason | None = None
 

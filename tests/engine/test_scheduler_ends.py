@@ -188,13 +188,15 @@ def test_a_corrupted_request_fails_alone_and_leaves_the_cache() -> None:
     assert drive.completion("good again").stats.cached_tokens == 8
 
 
-def test_a_corrupted_full_hit_forgets_what_it_copied() -> None:
-    """EF27: the bad values may come from the cache itself."""
-    drive = Drive()
-    drive.run(free("first", prompt(2, 10), 1))
+@pytest.mark.parametrize("length", [3, 10])
+@pytest.mark.parametrize("budget", [4, 64])
+def test_a_corrupted_hit_forgets_what_it_copied(length: int, budget: int) -> None:
+    """EF27: the bad values may come from the cache itself, also chunks ago."""
+    drive = Drive(config=config(max_num_batched_tokens=budget, max_num_seqs=2))
+    drive.run(free("first", prompt(2, length), 1))
     drive.runner.corrupt.add("bad")
-    drive.run(free("bad", prompt(2, 10), 1))
-    drive.run(free("third", prompt(2, 10), 1))
+    drive.run(free("bad", (*prompt(2, length), *prompt(3, 7)), 1))
+    drive.run(free("third", prompt(2, length), 1))
     assert drive.completion("third").stats.cached_tokens == 0
 
 
