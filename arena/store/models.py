@@ -24,6 +24,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Table,
     Text,
     UniqueConstraint,
     text,
@@ -62,6 +63,13 @@ class Base(DeclarativeBase):
         }
     )
     type_annotation_map = {str: RawText, float: Double, dict[str, Any]: JSON}  # noqa: RUF012
+
+
+def table_of(model: type[Base]) -> Table:
+    """The table alone, for statements that need nothing of the mapper."""
+    table = model.__table__
+    assert isinstance(table, Table)
+    return table
 
 
 class Run(Base):

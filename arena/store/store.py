@@ -12,21 +12,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Engine, func, insert, select, update
+from sqlalchemy import Engine, insert, select, update
 
-from agents.base import AgentInfo, Attempt, Telemetry
+from agents.base import AgentInfo, Telemetry
 from arena.records import GameRecord, MoveRecord, Slot, Status
 
 from .database import open_database
 from .errors import StoreError
+from .game_rows import add_attempts, finish_game_row, start_game_row
 from .locks import owner_name
-from .models import AttemptRow, GameRow, MoveRow, Player, Run, SlotRow, TelemetryRow
+from .models import GameRow, MoveRow, Player, Run, SlotRow, TelemetryRow
 from .rows import (
-    attempt_row,
-    finished_values,
     move_row,
-    moves_hash,
-    prompt_key,
     row_slot,
     slot_row,
     telemetry_row,
@@ -151,7 +148,7 @@ class Store:
 
         def job(tx: Transaction) -> int:
             tx.claim(run_id)
-            game_id, attempt = _start_game(tx, run_id, slot, start_fen)
+            game_id, attempt = start_game_row(tx, run_id, slot, start_fen)
             payload = {"slot": slot.id, "attempt": attempt}
             tx.add_event(run_id, "game_started", payload, game_id)
             return game_id
@@ -164,7 +161,7 @@ class Store:
         def job(tx: Transaction) -> None:
             run_id = self._run_of(tx, game_id)
             tx.add(MoveRow, move_row(game_id, move))
-            _add_attempts(tx, game_id, move.ply, move.player, move.attempts)
+            add_attempts(tx, game_id, move.ply, move.player, move.attempts)
             tx.set_plies(game_id, move.ply)
             tx.add_event(run_id, "move", {"ply": move.ply, "uci": move.uci}, game_id)
 
@@ -178,10 +175,7 @@ class Store:
 
         def job(tx: Transaction) -> None:
             run_id = self._run_of(tx, game_id)
-            failed = record.failed_attempts
-            _add_attempts(tx, game_id, record.plies + 1, _player_to_move(record), failed)
-            tx.flush_moves()
-            _finish_game(tx, game_id, record)
+            finish_game_row(tx, game_id, record)
             payload = {"status": str(record.status), "result": record.result}
             payload |= {"termination": str(record.termination), "detail": record.detail}
             tx.add_event(run_id, "game_finished", payload, game_id)
@@ -250,12 +244,6 @@ def _version() -> str:
         return "source"
 
 
-def _player_to_move(record: GameRecord) -> str:
-    """Who was asked last. Every game's FEN names the side to move in its second field."""
-    begins = 1 if record.start_fen.split(" ")[1:2] == ["b"] else 0
-    return (record.slot.first, record.slot.second)[(begins + record.plies) % 2]
-
-
 def _add_to_run(
     tx: Transaction, run_id: int, players: Sequence[AgentInfo], slots: Sequence[Slot]
 ) -> None:
@@ -268,65 +256,3 @@ def _add_to_run(
         tx.connection.execute(insert(Player), rows)
     if slots:
         tx.connection.execute(insert(SlotRow), [slot_row(run_id, slot) for slot in slots])
-
-
-def _start_game(tx: Transaction, run_id: int, slot: Slot, start_fen: str) -> tuple[int, int]:
-    of_slot = (GameRow.run_id == run_id, GameRow.slot_id == slot.id)
-    retire = (
-        update(GameRow)
-        .where(*of_slot, GameRow.status.in_([str(Status.RUNNING), str(Status.ABORTED)]))
-        .values(status=str(Status.SUPERSEDED))
-        .returning(GameRow.id)
-    )
-    for old in tx.connection.execute(retire).scalars().all():
-        tx.add_event(run_id, "game_superseded", {"slot": slot.id}, old)
-    tried = tx.connection.execute(select(func.max(GameRow.attempt)).where(*of_slot)).scalar() or 0
-    done = select(GameRow.id).where(*of_slot, GameRow.status == str(Status.FINISHED))
-    if tried and (finished := tx.connection.execute(done).scalar()) is not None:
-        raise StoreError(f"slot {slot.id} of run {run_id} is played already: game {finished}")
-    values = {
-        "run_id": run_id,
-        "slot_id": slot.id,
-        "attempt": tried + 1,
-        "game": slot.game,
-        "rules": slot.rules,
-        "first": slot.first,
-        "second": slot.second,
-        "pair": slot.pair,
-        "round": slot.round,
-        "start_fen": start_fen,
-        "setup": slot.setup,
-        "status": str(Status.RUNNING),
-        "result": "*",
-        "termination": "",
-        "ending": "",
-        "detail": "",
-        "rated": True,
-        "plies": 0,
-        "started": time.time(),
-    }
-    made = insert(GameRow).values(values).returning(GameRow.id)
-    return tx.connection.execute(made).scalar_one(), tried + 1
-
-
-def _finish_game(tx: Transaction, game_id: int, record: GameRecord) -> None:
-    wanted = select(GameRow.status, GameRow.plies).where(GameRow.id == game_id)
-    status, plies = tx.connection.execute(wanted).one()
-    if status != Status.RUNNING:
-        raise StoreError(f"game {game_id} is not running, it is {status}")
-    if plies != record.plies:
-        raise StoreError(f"game {game_id} has {plies} moves, its record says {record.plies}")
-    played = select(MoveRow.uci).where(MoveRow.game_id == game_id).order_by(MoveRow.ply)
-    moves = tx.connection.execute(played).scalars()
-    values = finished_values(record) | {"ended": time.time()}
-    values["moves_hash"] = moves_hash(record.start_fen, moves)
-    tx.connection.execute(update(GameRow).where(GameRow.id == game_id).values(values))
-
-
-def _add_attempts(
-    tx: Transaction, game_id: int, ply: int, player: str, attempts: Sequence[Attempt]
-) -> None:
-    for attempt in attempts:
-        tx.add(AttemptRow, attempt_row(game_id, ply, player, attempt))
-        if (key := prompt_key(attempt)) is not None:
-            tx.add_prompt(key, attempt.prompt)

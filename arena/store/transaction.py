@@ -6,19 +6,42 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import BigInteger, Connection, Insert, bindparam, insert, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .errors import StoreError
 from .locks import RunLocks
-from .models import AttemptRow, Base, EventRow, GameRow, MoveRow, PromptRow, Run, TelemetryRow
+from .models import (
+    AttemptRow,
+    Base,
+    EventRow,
+    GameRow,
+    MoveRow,
+    PromptRow,
+    Run,
+    TelemetryRow,
+    table_of,
+)
 
 Row = dict[str, Any]
-ORDER: tuple[type[Base], ...] = (MoveRow, AttemptRow, TelemetryRow)
+# Built once: to build a statement costs more than to run it.
+_INSERT: dict[type[Base], Insert] = {
+    model: insert(table_of(model)) for model in (MoveRow, AttemptRow, TelemetryRow, EventRow)
+}
+_PROMPTS = {
+    "sqlite": sqlite.insert(table_of(PromptRow)).on_conflict_do_nothing(),
+    "postgresql": postgresql.insert(table_of(PromptRow)).on_conflict_do_nothing(),
+}
 _SET_PLIES = (
-    update(GameRow.__table__)  # type: ignore[arg-type]
+    update(table_of(GameRow))
     .where(GameRow.id == bindparam("b_game"))
     .values(plies=bindparam("b_plies"))
+)
+_COUNT_EVENTS = (
+    update(table_of(Run))
+    .where(Run.id == bindparam("b_run"))
+    .values(last_seq=Run.last_seq + bindparam("b_count", type_=BigInteger))
+    .returning(Run.last_seq)
 )
 
 
@@ -64,9 +87,9 @@ class Transaction:
     def flush_moves(self) -> None:
         """Send the rows that wait, so that this transaction can read them."""
         self._flush_prompts()
-        for model in ORDER:
-            if rows := self._rows.pop(model, []):
-                self.connection.execute(insert(model), rows)
+        for model, rows in self._rows.items():
+            self.connection.execute(_INSERT[model], rows)
+        self._rows.clear()
         if self._plies:
             rows = [{"b_game": game, "b_plies": count} for game, count in self._plies.items()]
             self.connection.execute(_SET_PLIES, rows)
@@ -75,25 +98,18 @@ class Transaction:
     def _flush_prompts(self) -> None:
         if not self._prompts:
             return
-        server = self.connection.dialect.name == "postgresql"
-        statement = postgresql.insert(PromptRow) if server else sqlite.insert(PromptRow)
         rows = [{"hash": key, "text": text} for key, text in sorted(self._prompts.items())]
-        self.connection.execute(statement.on_conflict_do_nothing(), rows)
+        self.connection.execute(_PROMPTS[self.connection.dialect.name], rows)
         self._prompts.clear()
 
     def _flush_events(self, run_id: int, events: list[Row]) -> None:
-        count = (
-            update(Run)
-            .where(Run.id == run_id)
-            .values(last_seq=Run.last_seq + len(events))
-            .returning(Run.last_seq)
-        )
-        last = self.connection.execute(count).scalar()
+        words = {"b_run": run_id, "b_count": len(events)}
+        last = self.connection.execute(_COUNT_EVENTS, words).scalar()
         if last is None:
             raise StoreError(f"there is no run {run_id}")
         for seq, event in enumerate(events, start=last - len(events) + 1):
             event |= {"run_id": run_id, "seq": seq}
-        self.connection.execute(insert(EventRow), events)
+        self.connection.execute(_INSERT[EventRow], events)
 
 
 def canonical_json(value: object) -> str:
