@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -232,81 +232,79 @@ def test_what_is_stored_of_a_player_says_template_and_parser() -> None:
     assert not warm.deterministic
 
 
-OPTIONS = EngineOptions(kv_cache_memory_bytes=64 << 20, max_num_seqs=8, max_num_batched_tokens=512)
+OPTIONS = EngineOptions(
+    kv_cache_memory_bytes=64 << 20, max_model_len=1024, max_num_seqs=8, max_num_batched_tokens=512
+)
 
 
-def with_model(folder: Path, use: Callable[[LocalModel], Any]) -> Any:
-    """Run `use(model)` with the real model loaded."""
-
-    async def run() -> Any:
-        model = LocalModel(str(folder), OPTIONS)
-        try:
-            await model.ready()
-            return await use(model)
-        finally:
-            await model.close()
-
-    return asyncio.run(run())
+@pytest.fixture(scope="module")
+def model(smollm2_dir: Path) -> Iterator[LocalModel]:
+    """The real model, loaded once; its engine outlives an event loop."""
+    model = LocalModel(str(smollm2_dir), OPTIONS)
+    assert model.telemetry().loading
+    asyncio.run(model.ready())
+    assert not model.telemetry().loading
+    yield model
+    asyncio.run(model.close())
 
 
-def test_the_real_model_plays_every_mode_of_both_games(smollm2_dir: Path) -> None:
-    texts = ["constrained", "choice", "think?think_tokens=8", "free?max_tokens=8&policy.attempts=1"]
-
-    async def use(model: LocalModel) -> tuple[list[Decision], Any]:
-        decisions = []
-        for text in texts:
-            spec = parse_spec_llm(f"llm:{smollm2_dir}:{text}")
-            agent = LlmAgent(spec, model)
-            turns = [turn(position(game), game_id=game) for game in ("chess", "janggi")]
-            decisions += await asyncio.gather(*(agent.choose(one) for one in turns))
-        return decisions, model.telemetry()
-
-    decisions, telemetry = with_model(smollm2_dir, use)
-    for decision in decisions[:6]:
-        assert decision.kind == "move", decision
-        assert decision.attempts[0].usage.prompt > 50
-        timing = decision.attempts[0].timing
-        assert timing is not None
-        assert timing.queue is not None
-        assert timing.total >= timing.queue
-    assert all(decision.kind in ("move", "forfeit") for decision in decisions[6:])
-    for decision in decisions[2:4]:
-        belief = decision.belief
-        assert belief is not None
-        assert 0 < belief.chosen <= belief.legal_mass < 1
-        assert belief.top[0][1] == belief.chosen
-    assert not telemetry.loading
-    assert telemetry.steps > 0
-    assert telemetry.prefix_cache_hits > 0
-    assert telemetry.prompt_tokens >= telemetry.prefix_cache_hits
+def agent_on(model: LocalModel, text: str) -> LlmAgent:
+    return LlmAgent(parse_spec_llm(f"llm:{model.name}:{text}"), model)
 
 
-def test_the_real_model_plays_the_same_alone_and_among_others(smollm2_dir: Path) -> None:
-    states = [state for game in ("chess", "janggi") for state in walk(game, 4)]
+async def in_turn(agent: LlmAgent, turns: list[Turn]) -> list[Decision]:
+    return [await agent.choose(one) for one in turns]
 
-    async def use(model: LocalModel) -> tuple[list[Decision], list[Decision]]:
-        agent = LlmAgent(parse_spec_llm(f"llm:{smollm2_dir}:constrained?temperature=0.8"), model)
-        turns = [turn(state, game_id=str(i), seed=i) for i, state in enumerate(states)]
-        together = await asyncio.gather(*(agent.choose(one) for one in turns))
-        return together, [await agent.choose(one) for one in turns]
 
-    together, alone = with_model(smollm2_dir, use)
-    assert [decision.move for decision in together] == [decision.move for decision in alone]
+async def together(agent: LlmAgent, turns: list[Turn]) -> list[Decision]:
+    return list(await asyncio.gather(*(agent.choose(one) for one in turns)))
+
+
+@pytest.mark.parametrize(
+    "text", ["constrained", "choice", "think?think_tokens=4", "free?max_tokens=4&policy.attempts=1"]
+)
+def test_the_real_model_plays_both_games(model: LocalModel, text: str) -> None:
+    turns = [turn(position(game), game_id=game) for game in ("chess", "janggi")]
+    for decision, one in zip(
+        asyncio.run(together(agent_on(model, text), turns)), turns, strict=True
+    ):
+        attempt = decision.attempts[0]
+        assert attempt.usage.prompt > 50
+        assert attempt.prompt.startswith("<|im_start|>system\n")
+        assert attempt.timing is not None
+        assert attempt.timing.total >= (attempt.timing.queue or 0.0)
+        if text.startswith("free"):
+            assert decision.kind in ("move", "forfeit")
+            assert attempt.usage.completion <= 4
+        else:
+            assert decision.move in one.state.legal_moves()
+        if text == "choice":
+            belief = decision.belief
+            assert belief is not None
+            assert 0 < belief.chosen <= belief.legal_mass < 1
+            assert belief.top[0] == (attempt.uci, belief.chosen)
+
+
+def test_the_real_model_plays_the_same_alone_and_among_others(model: LocalModel) -> None:
+    states = [state for game in ("chess", "janggi") for state in walk(game, 1)]
+    agent = agent_on(model, "constrained?temperature=0.8")
+    turns = [turn(state, game_id=str(i), seed=i) for i, state in enumerate(states)]
+    crowd = asyncio.run(together(agent, turns))
+    alone = asyncio.run(in_turn(agent, turns))
+    assert [decision.move for decision in crowd] == [decision.move for decision in alone]
     assert alone[-1].attempts[0].usage.cached > 0
+    telemetry = model.telemetry()
+    assert telemetry.steps > 0
+    assert telemetry.rows > telemetry.sequences
+    assert telemetry.prompt_tokens >= telemetry.prefix_cache_hits > 0
 
 
-def test_a_request_that_can_never_run_is_no_result(smollm2_dir: Path) -> None:
-    async def run() -> Decision:
-        options = OPTIONS.model_copy(update={"max_model_len": 64})
-        model = LocalModel(str(smollm2_dir), options)
-        try:
-            agent = LlmAgent(parse_spec_llm(f"llm:{smollm2_dir}"), model)
-            return await agent.choose(turn(START))
-        finally:
-            await model.close()
-
-    decision = asyncio.run(run())
-    assert (decision.kind, decision.reason) == ("no_result", "engine_error")
+def test_a_request_that_can_never_run_is_the_engine_s_error(model: LocalModel) -> None:
+    ask = Ask("long", (Message("user", "pawn " * 2_000),))
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(model.generate(ask))
+    assert caught.value.reason == "engine_error"
+    assert str(caught.value)
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -317,18 +315,18 @@ async def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("never came to hold")
 
 
-def test_a_cancelled_move_leaves_nothing_behind(smollm2_dir: Path) -> None:
-    async def use(model: LocalModel) -> int:
-        agent = LlmAgent(parse_spec_llm(f"llm:{smollm2_dir}:free?max_tokens=4000"), model)
+def test_a_cancelled_move_leaves_nothing_behind(model: LocalModel) -> None:
+    async def run() -> None:
+        agent = agent_on(model, "free?max_tokens=800")
         task = asyncio.create_task(agent.choose(turn(START)))
         await until(lambda: model.telemetry().num_requests_running == 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await until(lambda: model.telemetry().num_requests_running == 0)
-        return model.telemetry().num_requests_waiting
 
-    assert with_model(smollm2_dir, use) == 0
+    asyncio.run(run())
+    assert model.telemetry().num_requests_waiting == 0
 
 
 @pytest.mark.parametrize(("game", "most"), [("chess", 60), ("janggi", 90)])
