@@ -12,8 +12,9 @@ The order of attempts (the first that applies decides, and nothing after it is l
 4. The last line that begins with `Move:` or the like; equally final.
 5. The whole answer is one move in a tolerant form, a line of moves (its first), two moves joined by
    `or` (`ambiguous`), a pass, a resignation, a draw offer, or simple words (`knight to f3`).
-6. A first or last line that is nothing but a move, and sentences that name the move played
-   (`I play …`); all of them must agree, else `ambiguous`. Not where the answer was cut.
+6. A first or last line that is nothing but a move (not one numbered as another move of the game),
+   and sentences that name the move played (`I play …`); all of them must agree, else `ambiguous`.
+   Not where the answer was cut.
 7. A resignation in so many words, a refusal to play (`refused`); else `unparsable`, or `truncated`
    where the answer was cut.
 
@@ -89,6 +90,7 @@ _DENIED = re.compile(
     r"[*_`'\")]{0,4}\s(?:is|was|would be|can|could|does|will)(?: ?not\b|n't\b| illegal| impossible)"
 )
 _NOTE = re.compile(r"[*_`'\"]{0,4}\s?(?:\(|- |: |, )")
+_NUMBER = re.compile(r"(\d{1,3})\s?(\.+)")
 _SENTENCE_END = re.compile(r"[.!\n]")
 _EN_PASSANT = re.compile(r"\(?en passant\)?|e\.?p\.?")
 MOST_TOKENS = 40  # of a line of moves that are looked at
@@ -215,13 +217,22 @@ class _Answer:
         found: list[_Found] = []
         for start, end in dict.fromkeys((*said[:1], *said[-1:])):
             one = self._at_start(start, end)
-            if one and self._ends(one.end, end):
+            if one and self._ends(one.end, end) and not self._later(start, one.start):
                 found.append(one)
         found.extend(self._cued(0, len(self._text)))
         if len({(one.kind, one.uci) for one in found}) <= 1:
             return found[-1] if found else None
         names = ", ".join(dict.fromkeys(self._text[one.start : one.end] for one in found))
         return replace(found[-1], kind="ambiguous", uci=None, detail=f"several answers: {names}")
+
+    def _later(self, start: int, end: int) -> bool:
+        """Whether the number before a move says that it is another move of the game."""
+        number = _NUMBER.search(self._text, start, end)
+        if number is None:
+            return False
+        now = self._state.fen().rsplit(" ", 1)[-1]
+        others = len(number[2]) > 1 and self._state.turn == 0  # `24...` is Black's
+        return others or number[1] not in ("1", now)
 
     def _ends(self, start: int, end: int) -> bool:
         """Whether only decoration follows."""
