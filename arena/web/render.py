@@ -50,6 +50,7 @@ def environment() -> Environment:
         "sides": lambda game: ("White", "Black") if game == "chess" else ("Cho", "Han"),
         "scripts": SCRIPTS,
         "low_mass": LOW_MASS,
+        "shared": False,
     }
     return env
 

@@ -1,222 +1,66 @@
-// One game: step through it, follow it live, look into every decision.
+// One game of a server: its moves as they come, its panels as they are asked for.
 
-import { draw, element, pieceId } from "./board.js";
-import { follow, json, moveNumber, persist, showLink, spelt } from "./live.js";
+import { follow, json, persist, showLink } from "./live.js";
+import { append, listen, state, take } from "./stepper.js";
 
-const MAX_BELIEFS = 5, LOW_MASS = 0.5, PANEL_DELAY_MS = 60, MAX_PANELS = 60;
-const stage = document.getElementById("stage"), rows = document.getElementById("rows");
-const panel = document.getElementById("panel"), list = document.getElementById("moves");
-const board = document.querySelector("#board .board"), link = document.getElementById("link");
+const PANEL_DELAY_MS = 60, MAX_PANELS = 60;
+const stage = document.getElementById("stage"), link = document.getElementById("link");
 const id = stage.dataset.game, run = stage.dataset.run;
 const panels = new Map();
-const state = {
-  view: null,
-  ply: Number(stage.dataset.ply),
-  following: stage.dataset.follow === "1",
-  flip: board.hasAttribute("data-flip"),
-  script: new URLSearchParams(location.search).get("script") ?? localStorage.getItem("script") ?? board.dataset.script,
-};
-let asked = null, timer = null, stop = null;
+let asked = null, stop = null;
 
-function sceneOf(game, move) {
-  if (!move) return { fen: game.start_fen };
-  const refused = move.refused.filter((one) => one.uci).map((one) => ({ uci: one.uci, kind: "refused", weight: 1 }));
-  const beliefs = move.top.slice(0, MAX_BELIEFS).map(([uci, weight]) => ({ uci, kind: "belief", weight }));
-  return { fen: move.fen, last: move.uci || null, check: move.check, arrows: [...refused, ...beliefs] };
-}
-
-function seconds(value) {
-  if (value === null) return "–";
-  if (value >= 99.95) return value.toFixed(0);
-  return value.toFixed(value >= 9.995 ? 1 : value >= 0.1 ? 2 : 3);
-}
-
-function flag(kind, title, text) {
-  const node = document.createElement("span");
-  node.className = kind;
-  node.title = title;
-  node.textContent = text;
-  return node;
-}
-
-function row(move) {
-  const node = document.getElementById("row").content.firstElementChild.cloneNode(true);
-  node.dataset.ply = move.ply;
-  node.querySelector("a").href = `?ply=${move.ply}`;
-  node.querySelector(".no").textContent = moveNumber(state.view.game.start_fen, move.ply);
-  node.querySelector(".san").textContent = spelt(move, state.script) || "(no move)";
-  const flags = node.querySelector(".flags");
-  if (move.refused.length) flags.append(flag("bad", "refused answers", `✗${move.refused.length}`));
-  if (move.legal_mass !== null && move.legal_mass < LOW_MASS) flags.append(flag("warn", "legal moves held under half of the probability", "◔"));
-  if (move.random_move) flags.append(flag("bad", "drawn at random by the policy, not the agent's choice", "rnd"));
-  const cells = node.querySelectorAll("td.num");
-  const tokens = move.prompt_tokens;
-  [
-    seconds(move.seconds), seconds(move.ttft_s), seconds(move.queue_s),
-    tokens ? `${tokens}→${move.completion_tokens}` : "–",
-    tokens ? `${Math.round((100 * move.cached_tokens) / tokens)} %` : "–",
-  ].forEach((text, index) => { cells[index].textContent = text; });
-  return node;
-}
-
-function bars(move) {
-  for (const bar of document.querySelectorAll(".bar")) {
-    const side = Number(bar.dataset.side), { game, moves } = state.view;
-    const taken = move ? move.taken[side] : "";
-    bar.querySelector(".taken").replaceChildren(...[...taken].map((letter) => element(
-      "svg", { class: "piece", viewBox: "-30 -30 60 60" },
-      element("use", { href: `#${pieceId(game.game, letter, state.script)}` }),
-    )));
-    const points = bar.querySelector(".points");
-    points.textContent = move ? `${move.points[side]} pts` : points.dataset.start;
-    const mine = moves.slice(0, state.ply).filter((one) => one.side === side && one.clock_s !== null).pop();
-    bar.querySelector(".clock").textContent = mine ? `${seconds(mine.clock_s)} s` : "";
+async function panelOf(ply) {
+  asked?.abort();
+  const mine = (asked = new AbortController());
+  const key = `${ply} ${state.script}`;
+  if (panels.has(key)) return panels.get(key).cloneNode(true);
+  await new Promise((wake) => setTimeout(wake, PANEL_DELAY_MS)); // for one who holds a key down
+  if (mine.signal.aborted) return null;
+  try {
+    const answer = await fetch(`/games/${id}/plies/${ply}?script=${state.script}`, { signal: mine.signal });
+    if (!answer.ok) return null;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const content = document.createDocumentFragment();
+    content.append(...page.body.childNodes);
+    if (panels.size >= MAX_PANELS) panels.delete(panels.keys().next().value);
+    panels.set(key, content.cloneNode(true));
+    return content;
+  } catch {
+    return null; // turned to another ply, or the server is away: the next step asks again
   }
 }
 
-function outcome() {
-  const { game } = state.view, node = document.getElementById("outcome");
-  if (game.status === "running") return;
-  const result = document.createElement("strong"), detail = document.createElement("bdi");
-  result.textContent = game.status === "finished" ? game.result : game.status;
-  detail.textContent = game.detail || game.termination;
-  node.replaceChildren(result, " ", detail);
-  const winner = { "1-0": 0, "0-1": 1 }[game.result];
-  for (const bar of document.querySelectorAll(".bar")) bar.classList.toggle("won", Number(bar.dataset.side) === winner);
-}
-
-async function fillPanel(ply) {
-  asked?.abort();
-  clearTimeout(timer);
-  if (panels.has(ply)) return void panel.replaceChildren(panels.get(ply).cloneNode(true));
-  asked = new AbortController();
-  timer = setTimeout(async () => {
-    try {
-      const answer = await fetch(`/games/${id}/plies/${ply}?script=${state.script}`, { signal: asked.signal });
-      if (!answer.ok) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const content = document.createDocumentFragment();
-      content.append(...page.body.childNodes);
-      if (panels.size >= MAX_PANELS) panels.delete(panels.keys().next().value);
-      panels.set(ply, content.cloneNode(true));
-      if (state.ply === ply) panel.replaceChildren(content);
-    } catch (error) {
-      if (error.name !== "AbortError") throw error;
-    }
-  }, PANEL_DELAY_MS);
-}
-
-function show(ply, { following = ply === state.view.moves.length, scroll = true } = {}) {
-  const { game, moves } = state.view;
-  state.ply = Math.max(0, Math.min(ply, moves.length));
-  state.following = following;
-  const move = moves[state.ply - 1];
-  draw(board, sceneOf(game, move), { flip: state.flip, script: state.script });
-  bars(move);
-  rows.querySelector("[aria-current]")?.removeAttribute("aria-current");
-  const current = rows.querySelector(`[data-ply="${state.ply}"]`);
-  current?.setAttribute("aria-current", "true");
-  if (scroll && current) reveal(current);
-  fillPanel(state.ply);
+function remember() {
   const query = new URLSearchParams(location.search);
   if (state.following) query.delete("ply");
   else query.set("ply", state.ply);
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
-}
-
-// Scroll the list alone, never the page.
-function reveal(node) {
-  const head = 34, top = node.offsetTop - head, bottom = node.offsetTop + node.offsetHeight;
-  if (top < list.scrollTop) list.scrollTop = top;
-  else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
-}
-
-function flip() {
-  state.flip = !state.flip;
-  const top = document.getElementById("bars-top"), bottom = document.getElementById("bars-bottom");
-  const held = [...top.childNodes];
-  top.replaceChildren(...bottom.childNodes);
-  bottom.replaceChildren(...held);
-  show(state.ply, { following: state.following, scroll: false });
-}
-
-function markScript() {
-  for (const one of document.querySelectorAll("a[data-script]")) {
-    if (one.dataset.script === state.script) one.setAttribute("aria-current", "true");
-    else one.removeAttribute("aria-current");
-  }
-}
-
-function setScript(name) {
-  state.script = name;
-  localStorage.setItem("script", name);
-  markScript();
-  rows.replaceChildren(...state.view.moves.map(row));
-  panels.clear();
-  show(state.ply, { following: state.following });
+  localStorage.setItem("script", state.script);
 }
 
 async function load() {
-  const before = state.following;
-  state.view = await persist(() => json(`/api/games/${id}`));
-  rows.replaceChildren(...state.view.moves.map(row));
+  const view = await persist(() => json(`/api/games/${id}`));
   panels.clear();
-  outcome();
-  show(before ? state.view.moves.length : state.ply, { following: before });
+  take(view);
 }
 
 function message(event) {
-  const { moves, game } = state.view;
-  if (event.seq <= state.view.seq) return;
+  const { moves, game, seq } = state.view;
+  if (event.seq <= seq) return;
   state.view.seq = event.seq;
-  if (event.kind !== "move") return void load();
-  if (!event.move || event.move.ply > moves.length + 1) return void load();
-  if (event.move.ply <= moves.length || game.status !== "running") return;
-  moves.push(event.move);
-  rows.append(row(event.move));
-  if (state.following) show(moves.length, { following: true });
+  if (event.kind !== "move" || !event.move || event.move.ply > moves.length + 1) return void load();
+  if (event.move.ply === moves.length + 1 && game.status === "running") append(event.move);
 }
 
-const steps = {
-  ArrowLeft: () => show(state.ply - 1, { following: false }),
-  ArrowRight: () => show(state.ply + 1),
-  Home: () => show(0, { following: false }),
-  End: () => show(state.view.moves.length),
-  f: flip,
-};
-
-document.addEventListener("keydown", (event) => {
-  const busy = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea");
-  if (busy || !steps[event.key] || event.target.closest("pre")) return;
-  event.preventDefault();
-  steps[event.key]();
+Object.assign(state, {
+  panelOf,
+  remember,
+  ply: Number(stage.dataset.ply),
+  following: stage.dataset.follow === "1",
+  script: new URLSearchParams(location.search).get("script") ?? localStorage.getItem("script") ?? state.script,
 });
-
-function onClick(selector, act) {
-  document.querySelector(selector)?.addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const hit = act(event);
-    if (hit !== false) event.preventDefault();
-  });
-}
-
 await load();
-markScript();
-onClick("#to-start", steps.Home);
-onClick("#back", steps.ArrowLeft);
-onClick("#forward", steps.ArrowRight);
-onClick("#to-end", steps.End);
-onClick("#flip", flip);
-onClick(".scripts", (event) => {
-  const chosen = event.target.closest("[data-script]");
-  return chosen ? setScript(chosen.dataset.script) : false;
-});
-rows.addEventListener("click", (event) => {
-  const hit = event.target.closest("tr");
-  if (!hit || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  show(Number(hit.dataset.ply));
-});
+listen();
 if (state.view.game.status === "running") {
   stop = follow(run, id, state.view.seq, {
     message,

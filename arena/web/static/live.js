@@ -57,15 +57,3 @@ export function showLink(node, connected) {
   node.textContent = connected ? "" : "Connection lost, trying again…";
   node.classList.toggle("lost", !connected);
 }
-
-export function moveNumber(startFen, ply) {
-  const turn = ply - 1 + (startFen.split(" ")[1] === "b" ? 1 : 0);
-  return `${Math.floor(turn / 2) + 1}${turn % 2 ? "…" : "."}`;
-}
-
-// UCI with Latin pieces (`pass` for a pass), else as it is recorded.
-export function spelt({ uci, san }, script) {
-  if (script !== "latin" || !uci) return san;
-  const half = uci.length / 2;
-  return uci.slice(0, half) === uci.slice(half) ? "pass" : uci;
-}

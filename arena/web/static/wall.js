@@ -1,7 +1,7 @@
 // The wall: every board of a run, live.
 
-import { draw } from "./board.js";
-import { follow, json, moveNumber, persist, showLink, spelt } from "./live.js";
+import { draw, moveNumber, spelt } from "./board.js";
+import { follow, json, persist, showLink } from "./live.js";
 
 const MAX_TILES = 50;
 const wall = document.getElementById("wall");
