@@ -1,14 +1,11 @@
 """Databases for the tests: a file, and a private PostgreSQL server where its programs are found."""
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .store_kit import copy_database, private_server, server_programs
-
-_numbers = itertools.count()
+from .store_kit import clean_database, private_server, server_programs
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +25,4 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "games 한국?#%.db")
     server: str = request.getfixturevalue("postgres")
-    return copy_database(server, f"t{next(_numbers)}")
+    return clean_database(server)

@@ -12,6 +12,7 @@ from pathlib import Path
 from agents.base import AgentInfo, Attempt, Belief, Telemetry, Timing, Usage
 from arena.records import GameRecord, MoveRecord, Slot, Status
 from arena.store import Store
+from arena.store.migrations import HEAD
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 PLAYERS = (
@@ -114,17 +115,20 @@ def private_server(programs: Path) -> Iterator[str]:
             run("pg_ctl", "-m", "immediate", "-w", "stop")
 
 
-def copy_database(server: str, name: str) -> str:
-    """A new empty database on that server, up to date; its URL."""
+def clean_database(server: str) -> str:
+    """The one database of that server, up to date and without rows; its URL."""
     import psycopg  # of the extra `postgres`
-    from psycopg import sql
 
+    url = f"{server}/madang"
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'template'")
-        if found.fetchone() is None:
-            connection.execute("CREATE DATABASE template")
-            Store.open(f"{server}/template").close()
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'madang'").fetchone()
+        if known is None:
+            connection.execute("CREATE DATABASE madang")
+            Store.open(url).close()
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE template").format(sql.Identifier(name))
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'madang'"
         )
-    return f"{server}/{name}"
+    with psycopg.connect(url) as connection:
+        connection.execute("TRUNCATE runs, slots, games, prompts RESTART IDENTITY CASCADE")
+        connection.execute("UPDATE alembic_version SET version_num = %s", (HEAD,))
+    return url

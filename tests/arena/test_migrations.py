@@ -14,7 +14,17 @@ from sqlalchemy import column, select, table
 from arena.store import Store, migrations, queries
 from arena.store.database import open_database, upgrade
 from arena.store.models import Base
+from arena.store.rows import moves_hash
 from arena.store.views import VIEWS
+
+REVISION_1_ROWS = """
+INSERT INTO runs VALUES (1, 'old', 5, '{}', '', 'finished', '0.1', 1.5, NULL, 0, '');
+INSERT INTO slots VALUES (1, 0, 'chess', 'standard', 'ann', 'bob', 0, '', '', 1, 0);
+INSERT INTO games VALUES (1, 1, 0, 1, 'chess', 'standard', 'ann', 'bob', 0, 1, 'start', '',
+    'finished', '1-0', 'resigned', 'protocol', 'Black resigns', 1, 1, NULL, NULL, 2.0, 3.0);
+INSERT INTO moves VALUES (1, 1, 0, 'ann', 'e2e4', 'e4', 'start', 0.5, NULL, NULL, NULL, NULL,
+    0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL);
+"""
 
 
 def test_the_revisions_are_those_of_the_constant() -> None:
@@ -38,16 +48,18 @@ def test_the_newest_schema_equals_the_models(target: str) -> None:
 def test_a_store_of_revision_1_is_upgraded_with_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     with _at_revision_1(path) as connection:
-        connection.execute(
-            "INSERT INTO runs VALUES (1, 'old', 5, '{}', '', 'finished', '0.1', 1.5, NULL, 0, '')"
-        )
+        connection.executescript(REVISION_1_ROWS)
     connection.close()
     with Store.open(path) as store:
         assert queries.latest_run(store).name == "old"
         with queries.reading(store) as reader:
             version = reader.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
             assert version == migrations.HEAD
-            assert reader.exec_driver_sql("SELECT * FROM scores").all() == []
+            won = reader.exec_driver_sql("SELECT player, score FROM scores ORDER BY player").all()
+            assert [tuple(row) for row in won] == [("ann", 1.0), ("bob", 0.0)]
+        game = queries.game(store, 1)
+        assert game.moves_hash == moves_hash("start", ["e2e4"])
+        assert game.moves[0].san == "e4"
 
 
 def _at_revision_1(path: Path) -> sqlite3.Connection:
@@ -61,15 +73,20 @@ def _at_revision_1(path: Path) -> sqlite3.Connection:
 
 
 def test_two_processes_that_open_a_new_database_both_get_it(target: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "both.db") if "://" not in target else target
-    words = [
-        sys.executable,
-        "-c",
-        "import sys; from arena.store import Store; Store.open(sys.argv[1])",
-    ]
+    path = str(tmp_path / "fresh.db")
+    if "://" in target:
+        import psycopg  # of the extra `postgres`
+
+        path = target.replace("/madang", "/fresh")
+        with psycopg.connect(target, autocommit=True) as connection:
+            connection.execute("DROP DATABASE IF EXISTS fresh")
+            connection.execute("CREATE DATABASE fresh")
+    code = "import sys; from arena.store import Store; Store.open(sys.argv[1]).close()"
     root = Path(__file__).parents[2]
-    processes = [subprocess.Popen([*words, path], cwd=root) for _ in range(2)]
-    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    processes = [subprocess.Popen([sys.executable, "-c", code, path], cwd=root) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    with Store.open(path, create=False) as store:
+        assert queries.runs(store) == []
 
 
 def test_an_up_to_date_store_opens_without_alembic(tmp_path: Path) -> None:

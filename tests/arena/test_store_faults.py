@@ -243,9 +243,9 @@ def test_a_killed_process_loses_nothing_acknowledged(target: str) -> None:
 
 def test_two_processes_write_two_runs_of_one_database(target: str) -> None:
     Store.open(target).close()
-    with start_writer(target, 20) as one, start_writer(target, 20) as two:
+    with start_writer(target, 5) as one, start_writer(target, 5) as two:
         said = [process.communicate(timeout=120)[0] for process in (one, two)]
     assert [process.returncode for process in (one, two)] == [0, 0]
-    assert [text.count("\n") for text in said] == [800, 800]
+    assert [text.count("\n") for text in said] == [200, 200]
     with Store.open(target) as store:
-        assert [queries.run_status(store, run).moves for run in (1, 2)] == [800, 800]
+        assert [queries.run_status(store, run).moves for run in (1, 2)] == [200, 200]
