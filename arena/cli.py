@@ -6,7 +6,9 @@ line that names the fix; a bug of ours is a trace and a plea.
 """
 
 import logging
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 
@@ -32,6 +34,7 @@ for command in COMMANDS:
     app.command()(command)
 app.add_typer(model.app, name="model")
 
+LINGER_S = 1.0
 ONE_LINE: dict[tuple[str, str], int] = {
     ("arena.commands.common", "UsageFault"): 2,
     ("arena.config", "ConfigError"): 2,
@@ -62,20 +65,40 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    leave(guarded())
+
+
+def guarded() -> int:
+    """Run the command; its exit code."""
     try:
         setup.warn_of_clashes()
         app()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
     except KeyboardInterrupt:
         typer.echo("arena: interrupted", err=True)
-        sys.exit(130)
+        return 130
     except Exception as error:
         code = exit_code(error)
         if code is None:
             traceback.print_exc()
             typer.echo("arena: this is a bug of ours; please report the lines above", err=True)
-            sys.exit(1)
+            return 1
         typer.echo(f"arena: {error}", err=True)
-        sys.exit(code)
+        return code
+    return 0
+
+
+def leave(code: int) -> None:
+    """End the process, also where a thread is still busy with a model's step."""
+    busy = [t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+    for thread in busy:
+        thread.join(LINGER_S / len(busy))
+    if any(thread.is_alive() for thread in busy):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)  # nothing is left to be written: the record is closed
+    sys.exit(code)
 
 
 def exit_code(error: Exception) -> int | None:

@@ -70,6 +70,7 @@ class SectionConfig(_Frozen):
     rounds: int | None = Field(default=None, ge=1)  # swiss only
     players: tuple[str, ...] = ()  # () = all; a gauntlet's first plays the rest
     openings: OpeningsConfig | None = None
+    positions: tuple[str, ...] = ()  # FENs, one a pair in turn; () = drawn from openings
     setups: tuple[str, ...] = ()  # janggi: one a pair, in turn
     max_plies: int | None = Field(default=None, ge=1)  # the arena's cap, below the rules' own
     at_cap: AtCap = "cut_short"
@@ -118,12 +119,14 @@ def _known(value: str, known: Sequence[str], what: str) -> None:
 
 
 def _contradictions(section: SectionConfig) -> None:
-    if section.openings is not None and section.setups:
+    if section.setups and (section.openings is not None or section.positions):
         raise ValueError("openings and setups both say where a game starts: keep one of them")
     if section.at_cap != "cut_short" and section.max_plies is None:
         raise ValueError(f"at_cap = {section.at_cap!r} needs max_plies")
     if section.at_cap == "points" and section.game == "chess":
         raise ValueError("chess has no points: at_cap = 'material'")
+    if section.rounds is None and section.format == "swiss":
+        raise ValueError("format = 'swiss' needs rounds")
     if section.rounds is not None and section.format != "swiss":
         raise ValueError(f"rounds belongs to format = 'swiss', not {section.format!r}: use pairs")
     if section.format in {"knockout", "swiss"} and not section.swap:

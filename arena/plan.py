@@ -4,15 +4,16 @@ Reads the opening books (and so refuses a broken one), draws openings by the run
 slots, and says what a person should know first. Starts no agent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.base import AgentInfo, derive_seed
 from agents.spec import UciSpec
 from arena.config import Config, ConfigError, SectionConfig
 from arena.openings import BookError, pick, read_book
-from arena.records import Slot
-from arena.schedule import SectionPlan, Start, schedule
+from arena.records import Result, Slot
+from arena.rounds import SectionRounds
+from arena.schedule import DYNAMIC, SectionPlan, Start, bases, expected_games, schedule
 from games.registry import get_game
 
 
@@ -24,6 +25,11 @@ class Plan:
     slots: tuple[Slot, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def num_games(self) -> int:
+        """Games of the whole run, if no knockout meeting is tied."""
+        return sum(map(expected_games, self.sections))
+
 
 def make_plan(config: Config) -> Plan:
     """Raises ConfigError for a broken book."""
@@ -32,7 +38,34 @@ def make_plan(config: Config) -> Plan:
         _section(config, number, section, warnings) for number, section in enumerate(config.games)
     )
     warnings += _timing_warnings(config)
-    return Plan(sections, schedule(sections), tuple(warnings))
+    slots = list(schedule(sections))
+    for rounds in make_rounds(sections, (), {}):
+        slots += rounds.due()
+    return Plan(sections, tuple(sorted(slots, key=lambda slot: slot.id)), tuple(warnings))
+
+
+def make_rounds(
+    sections: Sequence[SectionPlan], slots: Sequence[Slot], results: Mapping[int, Result]
+) -> list[SectionRounds]:
+    """The sections whose rounds are paired by results, as they stand after those results."""
+    return [
+        SectionRounds(plan, number, base, slots, results)
+        for number, (plan, base) in enumerate(zip(sections, bases(sections), strict=True))
+        if plan.format in DYNAMIC
+    ]
+
+
+def with_positions(config: Config, plan: Plan) -> Config:
+    """The configuration with its drawn openings written out, so that no later step reads a book."""
+    games = tuple(
+        section.model_copy(
+            update={"positions": tuple(start.fen for start in drawn.starts[: section.pairs + 1])}
+        )
+        if section.openings is not None
+        else section
+        for section, drawn in zip(config.games, plan.sections, strict=True)
+    )
+    return config.model_copy(update={"games": games})
 
 
 def repeat_warnings(plan: Plan, players: Sequence[AgentInfo]) -> Iterator[str]:
@@ -61,6 +94,7 @@ def _section(
         pairs=section.pairs,
         swap=section.swap,
         starts=_starts(config.run.seed, number, section, warnings),
+        rounds=section.rounds or 1,
     )
 
 
@@ -69,6 +103,8 @@ def _starts(
 ) -> tuple[Start, ...]:
     if section.setups:
         return tuple(Start(setup=setup) for setup in section.setups)
+    if section.positions:
+        return _written_out(section)
     if section.openings is None:
         return (Start(),)
     wanted = section.openings
@@ -79,6 +115,16 @@ def _starts(
     warnings += book.warnings
     drawn = pick(book, wanted.order, wanted.start, derive_seed(seed, "openings", number))
     return tuple(Start(fen=opening.fen) for opening in drawn)
+
+
+def _written_out(section: SectionConfig) -> tuple[Start, ...]:
+    game = get_game(section.game)
+    for fen in section.positions:
+        try:
+            game.start(fen=fen)
+        except ValueError as error:
+            raise ConfigError(f"{section.label}: positions: {error}") from None
+    return tuple(Start(fen=fen) for fen in section.positions)
 
 
 def _timing_warnings(config: Config) -> Iterator[str]:

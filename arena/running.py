@@ -8,21 +8,24 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from agents.factory import Agents, create_agents
 from arena.config import Config, ConfigError, resolved
 from arena.events import EventBus, Subscription
-from arena.plan import make_plan, repeat_warnings
+from arena.plan import make_plan, make_rounds, repeat_warnings, with_positions
 from arena.records import Slot
-from arena.store import Store
+from arena.rounds import SectionRounds
+from arena.store import Store, queries
 from arena.tournament import RunResult, Tournament, infos
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
-CLOSE_S = 10.0
+CLOSE_S = 5.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -34,11 +37,32 @@ class Follower(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run needs beside its configuration."""
+    """What is to be played of a run. `slots` are open ones."""
 
     run_id: int
-    slots: tuple[Slot, ...]  # open ones
+    slots: tuple[Slot, ...]
     num_games: int
+    rounds: tuple[SectionRounds, ...]
+
+
+class _Unwaited(ThreadPoolExecutor):
+    """Its threads are told to end and not waited for: a model's step may take longer than a person
+    who pressed Ctrl-C wants to wait."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait=False, cancel_futures=cancel_futures)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run` that does not wait for threads which are still busy at the end."""
+
+    def new_loop() -> asyncio.AbstractEventLoop:
+        loop = asyncio.new_event_loop()
+        loop.set_default_executor(_Unwaited())
+        return loop
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work)
 
 
 async def run_new(
@@ -53,22 +77,37 @@ async def run_new(
         run_id = await store.create_run(
             name=config.run.name,
             seed=config.run.seed,
-            config=resolved(config),
+            config=resolved(with_positions(config, plan)),
             players=players,
             slots=plan.slots,
         )
-        work = Work(run_id, plan.slots, len(plan.slots))
+        rounds = tuple(make_rounds(plan.sections, plan.slots, {}))
+        work = Work(run_id, plan.slots, plan.num_games, rounds)
         return await _play(config, work, agents, store, follower)
 
 
 async def resume_run(
-    config: Config, run_id: int, num_games: int, store: Store, follower: Follower
-) -> RunResult:
-    """Play the open slots of a recorded run. Raises AgentError, StoreError."""
+    config: Config, run_id: int, store: Store, follower: Follower
+) -> RunResult | None:
+    """Play what is open of a recorded run; None: nothing is. Raises AgentError, StoreError."""
+    plan = make_plan(config)
+    slots = queries.slots(store, run_id)
+    results = {
+        game.slot_id: game.result for game in queries.games(store, run_id, status="finished")
+    }
+    rounds = tuple(make_rounds(plan.sections, slots, results))
+    due = [slot for section in rounds for slot in section.due()]
+    open_slots = (*store.open_slots(run_id), *due)
+    if not open_slots:
+        return None
     await store.claim_run(run_id)
-    work = Work(run_id, tuple(store.open_slots(run_id)), num_games)
+    if due:  # the run ended between the last result of a round and its pairing
+        await store.extend_run(run_id, slots=due)
+    num_games = max(plan.num_games, len(slots) + len(due))
     async with _agents(config) as agents:
-        return await _play(config, work, agents, store, follower)
+        return await _play(
+            config, Work(run_id, open_slots, num_games, rounds), agents, store, follower
+        )
 
 
 @contextlib.asynccontextmanager
@@ -94,7 +133,14 @@ async def _play(
 ) -> RunResult:
     bus = EventBus()
     tournament = Tournament(
-        config, work.run_id, work.slots, agents, store, bus, num_games=work.num_games
+        config,
+        work.run_id,
+        work.slots,
+        agents,
+        store,
+        bus,
+        num_games=work.num_games,
+        rounds=work.rounds,
     )
     following = asyncio.create_task(follower.follow(bus.subscribe()))
     try:

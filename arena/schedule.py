@@ -34,42 +34,90 @@ class SectionPlan:
     pairs: int = 1
     swap: bool = True
     starts: tuple[Start, ...] = field(default=(Start(),))
+    rounds: int = 1  # swiss only
+
+    @property
+    def games_a_pair(self) -> int:
+        return 2 if self.swap else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Where the numbers of a section begin: its first slot and its first pair."""
+
+    slot: int
+    pair: int
+
+
+DYNAMIC = frozenset({"knockout", "swiss"})
+TIE_PAIRS = 1
+"""Pairs that a tied knockout meeting may add; then the player that was listed first goes on."""
 
 
 def schedule(sections: Sequence[SectionPlan]) -> tuple[Slot, ...]:
-    """Every slot that is known before play, ids from 1, in the order they should start."""
+    """Every slot of the sections whose pairings need no results, in the order they should start."""
     slots: list[Slot] = []
-    next_pair = 1
-    for index, plan in enumerate(sections):
-        if plan.format in {"knockout", "swiss"}:
-            continue
-        for round_, cycle, pairing in pairings(plan):
-            slots += make_pair(plan, index, pairing, cycle, round_, next_pair, len(slots) + 1)
-            next_pair += 1
+    for index, (plan, base) in enumerate(zip(sections, bases(sections), strict=True)):
+        if plan.format not in DYNAMIC:
+            for number, (round_, cycle, pairing) in enumerate(pairings(plan)):
+                slots += make_pair(plan, index, base, number, pairing, cycle, round_)
     return tuple(slots)
+
+
+def bases(sections: Sequence[SectionPlan]) -> list[Base]:
+    """Numbers do not depend on results: a section has room for every game it may come to."""
+    found: list[Base] = []
+    slot = pair = 1
+    for plan in sections:
+        found.append(Base(slot, pair))
+        room = num_pairs(plan)
+        slot += room * plan.games_a_pair
+        pair += room
+    return found
+
+
+def num_pairs(plan: SectionPlan) -> int:
+    """Pairs that a section can come to at most."""
+    if plan.format == "knockout":
+        return num_meetings(plan) * (plan.pairs + TIE_PAIRS)
+    return num_meetings(plan) * plan.pairs if plan.format == "swiss" else len([*pairings(plan)])
+
+
+def num_meetings(plan: SectionPlan) -> int:
+    """Meetings of two players in all rounds of a section whose pairings need results."""
+    size = len(plan.players)
+    return size - 1 if plan.format == "knockout" else plan.rounds * (size // 2)
+
+
+def expected_games(plan: SectionPlan) -> int:
+    """Games of a section if no knockout meeting is tied."""
+    if plan.format in DYNAMIC:
+        return num_meetings(plan) * plan.pairs * plan.games_a_pair
+    return num_pairs(plan) * plan.games_a_pair
 
 
 def make_pair(
     plan: SectionPlan,
     section: int,
+    base: Base,
+    number: int,
     pairing: Pairing,
     cycle: int,
     round_: int,
-    pair: int,
-    first_id: int,
 ) -> list[Slot]:
-    """The slots of one pair: two with colours swapped, or a single game where swap is off."""
+    """The slots of the `number`-th pair of a section (from 0): two with colours swapped, or a
+    single game where swap is off. `cycle` says which start."""
     start = plan.starts[cycle % len(plan.starts)]
     first, second = pairing
-    colours = [(first, second), (second, first)] if plan.swap else [(first, second)]
+    colours = [(first, second), (second, first)][: plan.games_a_pair]
     return [
         Slot(
-            id=first_id + offset,
+            id=base.slot + number * plan.games_a_pair + offset,
             game=plan.game,
             rules=plan.rules,
             first=white,
             second=black,
-            pair=pair,
+            pair=base.pair + number,
             opening=start.fen,
             setup=start.setup,
             round=round_,

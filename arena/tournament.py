@@ -33,6 +33,7 @@ from arena.events import (
     TelemetrySampled,
 )
 from arena.records import GameRecord, MoveRecord, Slot, Status, Termination
+from arena.rounds import SectionRounds
 from games.base import GameState
 from games.registry import get_game
 
@@ -67,6 +68,8 @@ class Recorder(Protocol):
     async def finish_game(self, game_id: int, record: GameRecord) -> None: ...
 
     async def append_telemetry(self, run_id: int, telemetry: Telemetry) -> None: ...
+
+    async def extend_run(self, run_id: int, *, slots: Sequence[Slot] = ()) -> None: ...
 
     async def finish_run(self, run_id: int, status: str) -> None: ...
 
@@ -103,8 +106,10 @@ class Tournament:
         bus: EventBus,
         *,
         num_games: int | None = None,
+        rounds: Sequence[SectionRounds] = (),
     ) -> None:
-        """`slots` are the open ones; `num_games` counts those of the whole run."""
+        """`slots` are the open ones; `num_games` counts those of the whole run; `rounds` are the
+        sections whose pairings follow from results."""
         self._config = config
         self._run_id = run_id
         self._pending = deque(slots)
@@ -112,6 +117,7 @@ class Tournament:
         self._store = store
         self._bus = bus
         self._num_games = len(slots) if num_games is None else num_games
+        self._rounds = {section.section: section for section in rounds}
         self._ready: set[str] = set()
         self._failed: dict[str, str] = {}
         self._tries: Counter[int] = Counter()
@@ -145,8 +151,9 @@ class Tournament:
         return await self._finish()
 
     def _names(self) -> list[str]:
-        """Players of the open slots, in the configuration's order."""
+        """Players of the open slots and of later rounds, in the configuration's order."""
         needed = {name for slot in self._pending for name in (slot.first, slot.second)}
+        needed |= {name for section in self._rounds.values() for name in section.players}
         return [spec.name for spec in self._config.players if spec.name in needed]
 
     async def _start(self, name: str) -> None:
@@ -167,8 +174,8 @@ class Tournament:
         self._bus.publish(AgentReady(name, time.perf_counter() - started, error))
 
     def _games_of(self, name: str) -> list[str]:
-        slots = [slot for slot in self._pending if name in (slot.first, slot.second)]
-        return sorted({slot.game for slot in slots})
+        sections = self._config.games
+        return sorted({s.game for s in sections if name in self._config.section_players(s)})
 
     async def _dispatch(self) -> None:
         """Keep up to `concurrency` games in flight until nothing is left that could start."""
@@ -230,6 +237,8 @@ class Tournament:
             raise
         await self._record(game_id, record)
         self._judge(slot, record)
+        if record.status is Status.FINISHED:
+            await self._pair(slot, record)
 
     async def _open(self, slot: Slot, start: GameState) -> int:
         """The new game's id. Cancelled meanwhile, its row exists and is recorded so."""
@@ -257,6 +266,17 @@ class Tournament:
             self._pending.append(slot)
             return
         self._unresolved.append(slot)
+
+    async def _pair(self, slot: Slot, record: GameRecord) -> None:
+        """Add the round that this result has made due, if its section is played in rounds."""
+        section = self._rounds.get(slot.section)
+        if section is None:
+            return
+        section.record(slot, record.result)
+        due = section.due()
+        if due:
+            await _whole(self._store.extend_run(self._run_id, slots=due))
+            self._pending.extend(due)
 
     async def _sample(self) -> None:
         """The engines' state about once a second, to the followers and to the record."""

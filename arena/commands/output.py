@@ -1,6 +1,5 @@
 """How a run is followed and what is printed at its end; shared by everything that plays."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -49,16 +48,20 @@ def follower(output: Output) -> "Follower":
 
 
 def finish(
-    work: "Callable[[], Coroutine[Any, Any, RunResult]]", store: "Store", output: Output
+    work: "Callable[[], Coroutine[Any, Any, RunResult | None]]", store: "Store", output: Output
 ) -> None:
-    """Play, print the results, leave with the documented exit code."""
+    """Play, print the results, leave with the documented exit code. None: nothing was open."""
+    from arena.running import run
     from arena.store import StoreError
 
     try:
-        result = asyncio.run(work())
+        result = run(work())
     except StoreError as error:
         warn(str(error))
         raise typer.Exit(2) from None
+    if result is None:
+        say(f"Every game of this run in {output.db} is finished.")
+        return
     _print_results(store, result, output)
     if result.num_open:
         why = "Interrupted" if result.status == "interrupted" else "Not all games have a result"

@@ -120,7 +120,6 @@ def resume(
     """
     from arena.config import restore
     from arena.running import resume_run
-    from arena.store import queries
 
     output = Output(db, as_json, quiet)
     with existing_store(db) as store:
@@ -129,12 +128,8 @@ def resume(
         if concurrency is not None:
             changed = config.run.model_copy(update={"concurrency": concurrency})
             config = config.model_copy(update={"run": changed})
-        status = queries.run_status(store, info.id)
-        if status.open == 0:
-            say(f"Run {info.id} of {db} is finished: all {status.slots} games are played.")
-            return
         shown = follower(output)
-        finish(lambda: resume_run(config, info.id, status.slots, store, shown), store, output)
+        finish(lambda: resume_run(config, info.id, store, shown), store, output)
 
 
 def _spec_table(text: str) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_unresolved_games_exit_with_three(tmp_path: Path) -> None:
 
 
 def test_resume_of_a_finished_run_plays_nothing(db: str) -> None:
-    assert "is finished" in arena("resume", "--db", db)
+    assert "Every game of this run" in arena("resume", "--db", db)
 
 
 def test_dry_run_plays_nothing(tmp_path: Path) -> None:
@@ -263,15 +263,12 @@ def test_errors_and_their_codes() -> None:
     assert exit_code(RuntimeError("x")) is None
 
 
-def run_main(*args: str, **env: str) -> "subprocess.CompletedProcess[str]":
-    import os
-
+def run_main(*args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "arena.cli", *args],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, **env},
         timeout=120,
     )
 
@@ -287,6 +284,18 @@ def test_a_bug_is_a_trace_and_a_plea(monkeypatch: pytest.MonkeyPatch, capsys: An
     err = capsys.readouterr().err
     assert "ZeroDivisionError: broken on purpose" in err
     assert "a bug of ours" in err
+
+
+def test_a_busy_thread_does_not_hold_up_the_end() -> None:
+    code = (
+        "import threading, time; from arena import cli; cli.LINGER_S = 0.01\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "print('said'); cli.leave(130)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (130, "said\n")
 
 
 def test_a_users_mistake_is_one_line_on_standard_error() -> None:
