@@ -77,7 +77,7 @@ def test_two_processes_that_open_a_new_database_both_get_it(target: str, tmp_pat
     if "://" in target:
         import psycopg  # of the extra `postgres`
 
-        path = target.replace("/madang", "/fresh")
+        path = target.rpartition("/")[0] + "/fresh"
         with psycopg.connect(target, autocommit=True) as connection:
             connection.execute("DROP DATABASE IF EXISTS fresh")
             connection.execute("CREATE DATABASE fresh")
