@@ -68,7 +68,8 @@ class KVCache:
     def poison(self) -> None:
         """Fill with NaN: whatever reads a slot that was never written, shows."""
         pool = self.entries if self.scales is None else self.scales
-        pool.fill_(torch.nan)
+        with torch.inference_mode():
+            pool.fill_(torch.nan)
 
 
 def bytes_per_token(model: ModelConfig, dtype: torch.dtype) -> int:

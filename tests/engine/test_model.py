@@ -1,0 +1,105 @@
+"""Logits against transformers within 5e-4, on small random checkpoints and on the real one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.hub import models_dir
+from engine.model_config import ModelError
+from engine.models import load_model
+from engine.types import TokenIds
+from tests.engine.model_kit import llama_config, write_json
+from tests.engine.runner_kit import SMALL, last_logits, make_runner, tokens_of, write_checkpoint
+
+TOLERANCE = 5e-4
+REAL = models_dir() / "smollm2-135m"
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256,
+}
+MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 100}
+QWEN2 = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+
+
+def oracle(folder: Path, tokens: TokenIds) -> Tensor:
+    """Logits of the last row by transformers, its explicit attention."""
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
+    with torch.no_grad():
+        logits: Tensor = model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+    return logits
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_key_value_heads": 6},
+        {"num_key_value_heads": 1, "head_dim": 32},
+        {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False},
+        {"attention_bias": True, "mlp_bias": True},
+        {"rope_theta": 500000.0, "rope_scaling": {"rope_type": "linear", "factor": 3.0}},
+        {"rope_scaling": LLAMA3},
+        {"rope_scaling": YARN},
+        {"rope_scaling": {**YARN, "attention_factor": 1.3, "beta_fast": 20.0}},
+        MISTRAL,
+        QWEN2,
+    ],
+)
+@pytest.mark.parametrize("length", [70, 1100])
+def test_logits_equal_transformers(tmp_path: Path, changes: dict[str, Any], length: int) -> None:
+    folder = write_checkpoint(tmp_path, **changes)
+    tokens = tokens_of(length, length)
+    found = last_logits(make_runner(folder), tokens)
+    assert (found - oracle(folder, tokens)).abs().max() < TOLERANCE
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="skipped: `arena model pull smollm2-135m` first")
+@pytest.mark.parametrize("length", [60, 1040])
+def test_real_logits_equal_transformers(length: int) -> None:
+    tokens = tokens_of(length, length, 49152)
+    runner = make_runner(REAL, max_model_len=2048)
+    assert (last_logits(runner, tokens) - oracle(REAL, tokens)).abs().max() < TOLERANCE
+
+
+def test_an_architecture_that_cannot_be_computed_is_named(tmp_path: Path) -> None:
+    write_json(tmp_path / "config.json", llama_config(architectures=["Gemma3ForCausalLM"]))
+    with pytest.raises(ModelError, match="Gemma3ForCausalLM"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rope_scaling": {"rope_type": "longrope"}}, "unknown rope type 'longrope'"),
+        ({"rope_scaling": {"rope_type": "linear"}}, "needs 'factor'"),
+        ({"hidden_act": "relu"}, "hidden_act 'relu'"),
+        ({"architectures": ["MambaForCausalLM"]}, "unknown architecture 'MambaForCausalLM'"),
+        ({"intermediate_size": 81}, "config.json asks for"),
+        ({"num_hidden_layers": 4}, "missing from the weights"),
+        ({"num_hidden_layers": 2}, "left over"),
+    ],
+)
+def test_what_contradicts_the_weights_is_named(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    write_checkpoint(tmp_path)
+    write_json(tmp_path / "config.json", llama_config(**{**SMALL, **changes}))
+    with pytest.raises(ModelError, match=words) as caught:
+        load_model(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_positions_than_the_model_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="2048 positions"):
+        load_model(write_checkpoint(tmp_path), 4096)
