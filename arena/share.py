@@ -83,7 +83,13 @@ async def verify(file: str | Path) -> Verdict:
     Only players of our own can be replayed: engines and remote models have no seed of ours.
     """
     shared = _read(Path(file))
-    record, moves = shared["record"], shared["moves"]
+    try:
+        return await _replay(shared["record"], shared["moves"])
+    except (AgentError, SpecError, GameError, KeyError, TypeError, ValueError) as error:
+        raise ShareError(f"{file} cannot be replayed: {error}") from None
+
+
+async def _replay(record: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Verdict:
     names = (str(record["first"]), str(record["second"]))
     agents = create_agents([_spec(name, record) for name in dict.fromkeys(names)])
     try:
@@ -100,8 +106,6 @@ async def verify(file: str | Path) -> Verdict:
             if move["uci"]:
                 state = state.apply(Move(move["uci"]))
         return Verdict(len(moves))
-    except (AgentError, SpecError, GameError, KeyError, TypeError, ValueError) as error:
-        raise ShareError(f"{file} cannot be replayed: {error}") from None
     finally:
         await agents.close()
 
