@@ -55,6 +55,11 @@ class Store:
         return self._database.label
 
     @property
+    def path(self) -> Path | None:
+        """SQLite's file; None: the store is on a server."""
+        return self._database.path
+
+    @property
     def reader(self) -> Engine:
         """An engine whose connections cannot write and never wait for the writer."""
         return self._database.reader
