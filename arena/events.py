@@ -20,6 +20,7 @@ class RunStarted:
     num_games: int  # slots of the whole run
     num_finished: int  # of them already played before this start
     players: tuple[AgentInfo, ...]
+    max_plies: tuple[int | None, ...] = ()  # the cap of each section
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,10 +217,16 @@ def _boards(view: RunView, width: int) -> RenderableType:
 def _board(game: LiveGame) -> RenderableType:
     slot = game.slot
     state = get_game(slot.game).start(rules=slot.rules or None, fen=game.fen)
-    players = " v ".join(_tail(clean(name), 9) for name in (slot.first, slot.second))
+    players = " v ".join(_label(clean(name), 9) for name in (slot.first, slot.second))
     body = Text(f"{state.board_text()}\n", no_wrap=True)
     body.append(f"ply {game.plies}  {game.last_move or 'start'}", style="dim")
     return Panel(body, title=Text(players), width=BOARD_WIDTH, height=BOARD_LINES, padding=(0, 1))
+
+
+def _label(name: str, width: int) -> str:
+    """A name in little room: its last part, where it has parts."""
+    last = name.rsplit(":", 1)[-1]
+    return name if len(name) <= width else _tail(f"…{last}", width)
 
 
 def _standings(view: RunView) -> list[RenderableType]:

@@ -23,6 +23,7 @@ from arena.events import (
 from arena.records import NO_RESULT_ENDS, GameRecord, Slot
 
 RECENT = 50
+PACE_PLIES = 100
 RATE_SAMPLES = 6  # rates are taken over so many samples, about as many seconds
 
 
@@ -84,6 +85,11 @@ class RunView:
     status: str = "starting"
     started: float = 0.0
     plies: int = 0
+    max_plies: tuple[int | None, ...] = ()  # the cap of each section
+    lengths: list[int] = field(default_factory=list)  # plies of the finished games
+    pace: deque[float] = field(
+        default_factory=lambda: deque(maxlen=PACE_PLIES)
+    )  # last moves' times
     agents: dict[str, str] = field(default_factory=dict)  # name → "", or why it cannot start
     waiting: set[str] = field(default_factory=set)  # agents that have not started yet
     live: dict[int, LiveGame] = field(default_factory=dict)
@@ -100,6 +106,7 @@ class RunView:
             case RunStarted():
                 self.run_id, self.name, self.status = event.run_id, event.name, "running"
                 self.num_games, self.num_finished = event.num_games, event.num_finished
+                self.max_plies = event.max_plies
                 self.started = self.now()
                 self.waiting = {info.name for info in event.players}
             case AgentReady():
@@ -111,6 +118,7 @@ class RunView:
                 self.live[event.game_id] = LiveGame(event.slot, event.start_fen)
             case MovePlayed():
                 self.plies += 1
+                self.pace.append(self.now())
                 game = self.live.setdefault(event.game_id, LiveGame(event.slot, ""))
                 game.fen, game.plies, game.last_move = (
                     event.move.fen,
@@ -135,6 +143,7 @@ class RunView:
             self.num_no_result += 1
             return
         self.num_finished += 1
+        self.lengths.append(record.plies)
         if not record.rated or record.result == "*":
             return
         self.results.append(record)
@@ -156,10 +165,21 @@ class RunView:
         return self.now() - self.started if self.started else 0.0
 
     def eta(self) -> float | None:
-        """Seconds to the end, from the games finished so far; None: too early to tell."""
-        done = len(self.results)
+        """Seconds to the end, by the pace of the last moves; None: too early to tell.
+
+        A game that has not ended goes to its cap, or to the mean length of those that have.
+        """
         left = self.num_games - self.num_finished
-        return self.elapsed / done * left if done and left else None
+        usual = sum(self.lengths) / len(self.lengths) if self.lengths else None
+        if not left or len(self.pace) < 2 or self.now() <= self.pace[0]:
+            return None
+        caps = {cap for cap in self.max_plies if cap is not None}
+        length = max(caps) if caps and None not in self.max_plies else usual
+        if length is None:
+            return None
+        under_way = sum(game.plies for game in self.live.values())
+        to_play = max(0.0, left * length - under_way)
+        return to_play * (self.now() - self.pace[0]) / len(self.pace)
 
     def rates(self) -> list[EngineRates]:
         return [_rates(list(kept)) for kept in self.samples.values() if kept]

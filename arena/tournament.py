@@ -140,6 +140,7 @@ class Tournament:
                 self._num_games,
                 self._num_games - len(self._pending),
                 tuple(self._players[name].info for name in names),
+                tuple(section.max_plies for section in self._config.games),
             )
         )
         sampler = asyncio.create_task(self._sample())

@@ -168,12 +168,19 @@ def test_a_game_without_result_is_counted_apart() -> None:
     assert view.scores["chess"]["a"].games == 1
 
 
-def test_time_left_is_told_from_the_finished_games() -> None:
+def test_time_left_follows_the_pace_of_the_last_moves() -> None:
     clock = Time()
-    view = viewed(story(clock), clock)
-    clock.now += 10
-    assert view.eta() == pytest.approx(150.0)
-    assert "about 2:30 left" in "\n".join(shown(view, 80, 24))
+    infos = (AgentInfo("a", "random", {}, True), AgentInfo("b", "random", {}, True))
+    view = viewed([RunStarted(1, "r", 2, 0, infos, (40,))], clock)
+    assert view.eta() is None
+    chess = get_game("chess").start()
+    for ply in range(1, 11):
+        clock.now += 2
+        record = MoveRecord(ply, 0, "a", "a2a3", "a3", chess.fen(), 0.1)
+        view.apply(MovePlayed(1, slot(1), record))
+    clock.now += 2
+    assert view.eta() == pytest.approx((2 * 40 - 10) * 2)
+    assert "about 2:20 left" in "\n".join(shown(view, 80, 24))
 
 
 def follow(follower: PlainLines | LivePanel, events: list[Event]) -> None:
