@@ -3,7 +3,6 @@
 import pytest
 
 from engine.limits import Limits
-from engine.scheduler import PATIENCE
 from engine.types import (
     ChoiceScores,
     EngineError,
@@ -177,7 +176,7 @@ def test_a_trie_above_the_budget_runs_alone_and_soon() -> None:
     drive.add(free("a", prompt(1, 2), 40), free("b", prompt(2, 2), 40))
     drive.step()
     drive.add(score("s", prompt(9, 8), choices))
-    for _ in range(PATIENCE + 3):
+    for _ in range(8):
         drive.step()
     assert drive.scores("s").logprobs
     (alone,) = [plan for plan in drive.runner.plans if plan.num_rows > 12]
@@ -191,7 +190,7 @@ def test_a_trie_that_needs_most_of_a_step_is_not_starved_by_decodes() -> None:
     drive.add(*(free(f"d{i}", prompt(i, 1), 60) for i in range(10)))
     drive.step()
     drive.add(score("s", prompt(9, 4), choices))
-    for _ in range(PATIENCE + 4):
+    for _ in range(8):
         drive.step()
     assert drive.scores("s").logprobs
 
