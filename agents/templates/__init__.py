@@ -13,6 +13,7 @@ LANGUAGES: Mapping[str, Words] = MappingProxyType({"en": ENGLISH, "ko": KOREAN, 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
         "history": Layout(1, ("moves",)),
+        "position": Layout(1, ("moves", "fen")),
         "fen": Layout(1, ("moves", "fen", "legal")),
         "board": Layout(1, ("moves", "board")),
     }
