@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import typer
 
-from arena.commands import board, look, model, play, prompt, serve, setup
+from arena.commands import board, care, hand_on, look, model, play, prompt, serve, setup
 
 app = typer.Typer(
     name="arena",
@@ -26,13 +26,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    setup.init, setup.doctor, play.play, play.run, play.resume,
+    setup.init, setup.doctor, play.play, play.run, play.resume, play.extend,
     look.status, look.standings, look.show, look.export, serve.serve,
+    hand_on.share, hand_on.publish, hand_on.verify,
     prompt.prompt, board.legal, board.perft, board.convert, board.parse,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(model.app, name="model")
+app.add_typer(care.app, name="db")
 
 LINGER_S = 1.0
 ONE_LINE: dict[tuple[str, str], int] = {

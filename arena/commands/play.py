@@ -132,6 +132,38 @@ def resume(
         finish(lambda: resume_run(config, info.id, store, shown), store, output)
 
 
+def extend(
+    run: Annotated[int, typer.Argument(help="Number of the run.")],
+    add: Annotated[list[str], typer.Option("--add", help="A new player; may be given again.")],
+    db: DbOption = DEFAULT_DB,
+    concurrency: ConcurrencyOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Add players to a recorded run and play their games against everybody.
+
+    \b
+    arena extend 1 --add stockfish?nodes=100 --db cup.db
+    """
+    import asyncio
+
+    from agents.spec import parse_spec
+    from arena.config import resolved, restore
+    from arena.extend import extend as extended
+    from arena.store import queries
+
+    with existing_store(db) as store:
+        info = chosen_run(store, run)
+        more = extended(
+            restore(info.config), queries.slots(store, run), [parse_spec(text) for text in add]
+        )
+        adding = store.extend_run(
+            run, players=more.players, slots=more.slots, config=resolved(more.config)
+        )
+        asyncio.run(adding)
+    resume(run, db, concurrency, as_json, quiet)
+
+
 def _spec_table(text: str) -> dict[str, Any]:
     from agents.spec import parse_spec
 

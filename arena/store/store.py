@@ -102,7 +102,7 @@ class Store:
                 "name": name,
                 "seed": seed,
                 "config": dict(config),
-                "config_hash": hashlib.sha256(canonical_json(config).encode()).hexdigest(),
+                "config_hash": _hash(config),
                 "status": str(Status.RUNNING),
                 "madang": _version(),
                 "created": time.time(),
@@ -134,13 +134,22 @@ class Store:
         await self.writer.submit(job)
 
     async def extend_run(
-        self, run_id: int, *, players: Sequence[AgentInfo] = (), slots: Sequence[Slot] = ()
+        self,
+        run_id: int,
+        *,
+        players: Sequence[AgentInfo] = (),
+        slots: Sequence[Slot] = (),
+        config: Mapping[str, object] | None = None,
     ) -> None:
-        """More players and slots, for later rounds and for `arena extend`."""
+        """More players and slots, for later rounds and for `arena extend`; `config` replaces the
+        run's where its players change."""
 
         def job(tx: Transaction) -> None:
             tx.claim(run_id)
             _add_to_run(tx, run_id, players, slots)
+            if config is not None:
+                changed = {"config": dict(config), "config_hash": _hash(config)}
+                tx.connection.execute(update(Run).where(Run.id == run_id).values(changed))
             tx.add_event(run_id, "run_extended", {"slots": len(slots)})
 
         await self.writer.submit(job)
@@ -240,6 +249,10 @@ class Store:
             self._run_of_game[game_id] = run_id
         tx.claim(run_id)
         return run_id
+
+
+def _hash(config: Mapping[str, object]) -> str:
+    return hashlib.sha256(canonical_json(config).encode()).hexdigest()
 
 
 def _version() -> str:

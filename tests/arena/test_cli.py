@@ -161,6 +161,46 @@ def test_resume_of_a_finished_run_plays_nothing(db: str) -> None:
     assert "Every game of this run" in arena("resume", "--db", db)
 
 
+def test_extend_adds_only_the_new_players_games(tmp_path: Path) -> None:
+    config = tmp_path / "cup.toml"
+    config.write_text(
+        '[[games]]\ngame = "chess"\nmax_plies = 4\nat_cap = "draw"\n'
+        '[[players]]\nkind = "random"\n[[players]]\nkind = "material"\n'
+    )
+    database = str(tmp_path / "a.db")
+    arena("run", str(config), "--db", database, "-q")
+    with Store.open(database) as store:
+        before = queries.games_with_moves(store, 1)
+    arena("extend", "1", "--add", "random?name=new", "--db", database, "-q")
+    with Store.open(database) as store:
+        after = queries.games_with_moves(store, 1)
+        slots = queries.slots(store, 1)
+        assert not store.open_slots(1)
+    assert after[: len(before)] == before
+    assert len(after) == 6
+    assert all("new" in (game.first, game.second) for game in after[len(before) :])
+    assert len({slot.pair for slot in slots}) == 3
+    assert "two players are called 'new'" in fault(
+        "extend", "1", "--add", "random?name=new", "--db", database
+    )
+
+
+def test_care_of_a_database(db: str, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    arena("db", "backup", str(copy), "--db", db)
+    assert "is sound" in arena("db", "check", "--db", str(copy))
+    arena("db", "vacuum", "--db", str(copy))
+    assert "is there already" in fault("db", "backup", str(copy), "--db", db)
+
+
+def test_a_shared_game_is_verified(db: str, tmp_path: Path) -> None:
+    file = tmp_path / "game.html"
+    arena("share", "1", str(file), "--db", db)
+    assert "identical: 8 plies" in arena("verify", str(file))
+    assert "4 games" in arena("publish", str(tmp_path / "site"), "--db", db)
+    assert "no game 99" in fault("share", "99", str(file), "--db", db)
+
+
 def test_dry_run_plays_nothing(tmp_path: Path) -> None:
     database = tmp_path / "a.db"
     out = arena("play", "random", "material", "--dry-run", "--db", str(database))
