@@ -21,7 +21,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def unpacked(weight: Tensor, bias: Tensor | None = None) -> PackedWeight:
-    return PackedWeight(weight, bias, *weight.shape, is_packed=False)
+    return PackedWeight(weight, bias, weight.shape[0], weight.shape[1], is_packed=False)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
