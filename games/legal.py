@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from .base import Game, describe
+from .base import Game, GameState, describe
 
 
 class Report(TypedDict):
@@ -32,7 +32,12 @@ def legal_report(
     state = game.start(rules=rules, fen=fen, setup=setup)
     for move in moves:
         state = state.apply(state.parse_move(move))
-    end = state.outcome()
+    return report(state)
+
+
+def report(state: GameState) -> Report:
+    """What the rules say of a position."""
+    game, end = state.game, state.outcome()
     return {
         "game": game.name,
         "rules": state.rules,

@@ -64,14 +64,28 @@ def is_url(db: str) -> bool:
 
 def read_text(source: str) -> str:
     """The text of a file, or of standard input for `-`. Raises UsageFault."""
-    if source == "-":
-        return sys.stdin.read()
     try:
-        return Path(source).read_text("utf-8-sig")
+        return read_bytes(source).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageFault(f"{source}: not UTF-8: save it as UTF-8") from None
+
+
+def read_bytes(source: str) -> bytes:
+    """The bytes of a file, or of standard input for `-`. Raises UsageFault."""
+    if source == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(source).read_bytes()
     except OSError as error:
         raise UsageFault(f"{source}: {error.strerror}") from None
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file. Raises UsageFault."""
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageFault(f"{path}: {error.strerror}") from None
 
 
 def known_game(name: str) -> "Game":

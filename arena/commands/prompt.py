@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .board import FenOption, MovesOption, SetupOption, position
+from .board import FenOption, MovesOption, SetupOption, position, words
 from .common import GameOption, JsonOption, RulesOption, UsageFault, print_json, say
 
 
@@ -18,13 +18,16 @@ def prompt(
     notation: Annotated[str, typer.Option(help="Notation the model is asked for.")] = "uci",
     plies_left: Annotated[int | None, typer.Option(help="To the arena's cap.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="Only name the templates.")] = False,
+    model: Annotated[
+        str, typer.Option(help="Render by this model's chat template and count its tokens.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the messages that ask a model for a move, before its own chat template.
+    """Print exactly what asks a model for a move: the messages, or with --model the sent text.
 
     \b
     arena prompt --game janggi --template history
-    arena prompt -m e2e4 -m e7e5 --json
+    arena prompt --moves "e2e4 e7e5 g1f3 b8c6" --model smollm2-135m
     """
     from dataclasses import asdict
 
@@ -39,8 +42,32 @@ def prompt(
         made = render_prompt(template, state, notation=notation, plies_left=plies_left)
     except ValueError as error:
         raise UsageFault(str(error)) from None
+    found: dict[str, object] = {
+        "template": made.template,
+        "hash": made.hash,
+        "messages": [asdict(message) for message in made.messages],
+    }
+    text = made.text
+    if model:
+        from agents.local import load_tokenizer, prompt_report, rendered
+
+        tokenizer = load_tokenizer(model)
+        before = words(moves)[:-2]  # what the same player was asked at its last move
+        earlier = None
+        if len(words(moves)) >= 2:
+            state = position(game, rules, fen, setup, before)
+            earlier = render_prompt(
+                template, state, notation=notation, plies_left=plies_left and plies_left + 2
+            )
+        counts = prompt_report(tokenizer, earlier, made)
+        text = rendered(tokenizer, made)
+        found |= {"text": text, "tokens": counts.tokens, "reusable": counts.reusable}
     if as_json:
-        messages = [asdict(message) for message in made.messages]
-        print_json({"template": made.template, "hash": made.hash, "messages": messages})
+        print_json(found)
         return
-    say(made.text)
+    say(text)
+    if model:
+        say(
+            f"\n{counts.tokens} tokens for {model}; {counts.reusable} are computed already "
+            f"from its move before, {counts.fresh} are fresh"
+        )

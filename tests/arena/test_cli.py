@@ -241,12 +241,11 @@ def test_fresh_keeps_the_old_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        (("perft", "2"), "400"),
-        (("perft", "1", "-g", "janggi", "--divide"), "a1a2: 1"),
+        (("perft", "chess", "--depth", "2"), "400"),
+        (("perft", "janggi", "-d", "1", "--divide"), "a1a2: 1"),
         (("legal", "-m", "e2e4"), "20 legal moves: a7a5"),
-        (("legal", "-g", "janggi", "--setup", "nbbn/nbbn"), "legal moves: "),
-        (("convert", "e2e4", "e7e5"), "e4 e5"),
-        (("convert", "Nf3", "--from", "san", "--to", "uci"), "g1f3"),
+        (("legal", "janggi", "--setup", "nbbn/nbbn"), "legal moves: "),
+        (("legal", "janggi", "--board", "hanja"), "(漢)"),
         (("prompt", "-m", "e2e4"), "Moves: e2e4"),
         (("prompt", "--list"), "history"),
     ],
@@ -255,25 +254,50 @@ def test_commands_on_positions(args: tuple[str, ...], expected: str) -> None:
     assert expected in arena(*args)
 
 
+def test_perft_and_legal_as_data() -> None:
+    found = json.loads(arena("perft", "janggi", "--setup", "nbbn/bnnb", "-d", "2", "--json"))
+    assert found["nodes"] == 1024
+    found = json.loads(arena("legal", "chess", "--moves", "f2f3 e7e5 g2g4 d8h4", "--json"))
+    assert found["side"] == "white"
+    assert found["legal_moves"] == []
+    assert found["in_check"] is True
+    assert found["outcome"]["termination"] == "checkmate"
+
+
+def test_convert_between_formats(tmp_path: Path) -> None:
+    line = "startpos moves a4b4 i7h7\n"
+    record = arena("convert", "-", "--from", "uci", "--to", "gib", "-g", "janggi", "-o",
+                   str(tmp_path / "games.gib"), text=line)  # fmt: skip
+    assert record == ""
+    assert "a4b4 i7h7" in arena("convert", str(tmp_path / "games.gib"))
+    pgn = arena("convert", "-", "--from", "uci", "--to", "pgn", text="startpos moves e2e4 e7e5")
+    assert "1. e4 e5" in pgn
+
+
 def test_parse_reads_as_the_referee(tmp_path: Path) -> None:
-    assert arena("parse", "-", text="I play **Nf3**.").strip() == "move g1f3"
-    assert arena("parse", "-", text="Ke5").startswith("illegal")
+    assert arena("parse", "chess", text="I play **Nf3**.").strip() == "move g1f3"
+    assert arena("parse", text="Ke5").startswith("illegal")
+    cut = json.loads(arena("parse", "chess", "--truncated", "--json", text="<think>e4 or"))
+    assert cut["kind"] == "truncated"
     answer = tmp_path / "answer.txt"
     answer.write_text("e4")
-    assert json.loads(arena("parse", str(answer), "--json"))["uci"] == "e2e4"
+    found = json.loads(arena("parse", "chess", "--file", str(answer), "--json"))
+    assert (found["kind"], found["uci"], found["span"]) == ("move", "e2e4", [0, 2])
 
 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("legal", "-g", "go"), "unknown game 'go'"),
+        (("legal", "go"), "unknown game 'go'"),
         (("legal", "--fen", "nonsense"), "FEN"),
         (("legal", "-m", "e2e5"), "e2e5"),
-        (("convert", "e2e5"), "not legal"),
-        (("convert", "e2e4", "--to", "morse"), "unknown chess notation"),
+        (("legal", "--board", "morse"), "morse"),
+        (("convert", "games.gib"), "No such file"),
+        (("convert", "games.pgn", "--to", "morse"), "--to morse: known are"),
+        (("convert", "games"), "--from is missing"),
         (("prompt", "--template", "histori"), "did you mean 'history'"),
-        (("perft", "1", "--rules", "fairy"), "unknown chess rules"),
-        (("parse", "/no/such/file"), "No such file"),
+        (("perft", "--rules", "fairy"), "unknown chess rules"),
+        (("parse", "--file", "/no/such/file"), "No such file"),
         (("model", "show", "smollm2-135n"), "smollm2-135m"),
         (("model", "path", "/no/such/model"), "/no/such/model"),
     ],
@@ -292,7 +316,7 @@ def test_every_command_has_an_example_in_its_help() -> None:
 
 def test_usage_faults_exit_with_two() -> None:
     assert CliRunner().invoke(app, ["run", "--bogus"]).exit_code == 2
-    assert CliRunner().invoke(app, ["perft", "many"]).exit_code == 2
+    assert CliRunner().invoke(app, ["perft", "chess", "-d", "many"]).exit_code == 2
 
 
 def test_errors_and_their_codes() -> None:
