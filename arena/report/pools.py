@@ -7,10 +7,10 @@ adjudication, the time control. Games under different terms are put in tables of
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 from agents.base import AgentInfo
-from arena.records import Slot
 from arena.store import Store, StoreError, queries
 from arena.store.queries import GameInfo
 from arena.store.transaction import canonical_json
@@ -54,9 +54,9 @@ def pools(store: Store, run_ids: Sequence[int]) -> list[Pool]:
     found: dict[PoolKey, Pool] = {}
     of_slot: dict[tuple[int, int], Pool] = {}
     for run_id in run_ids:
-        config = queries.run(store, run_id).config
+        terms = cache(partial(_terms, queries.run(store, run_id).config))
         for slot in queries.slots(store, run_id):
-            key = PoolKey(slot.game, slot.rules, _terms(config, slot))
+            key = PoolKey(slot.game, slot.rules, terms(slot.section))
             pool = found.setdefault(key, Pool(key))
             pool.slots += 1
             pool.sections.add((run_id, slot.section))
@@ -77,11 +77,11 @@ def shown_terms(all_pools: Sequence[Pool]) -> dict[PoolKey, str]:
     return {key: key.terms for keys in same.values() if len(keys) > 1 for key in keys}
 
 
-def _terms(config: Mapping[str, Any], slot: Slot) -> str:
+def _terms(config: Mapping[str, Any], number: int) -> str:
     sections = config.get("games")
-    if not isinstance(sections, list) or not 0 <= slot.section < len(sections):
+    if not isinstance(sections, list) or not 0 <= number < len(sections):
         return "{}"
-    section = sections[slot.section]
+    section = sections[number]
     return canonical_json({name: section[name] for name in TERMS if section.get(name) is not None})
 
 
