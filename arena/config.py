@@ -42,6 +42,8 @@ class RunConfig(_Frozen):
     concurrency: int = Field(default=64, ge=1, le=10_000)  # games in flight
     db: str = Field(default="madang.db", min_length=1)  # a file, or a URL of SQLAlchemy
     retries: int = Field(default=1, ge=0, le=20)  # times a game with no result is played again
+    max_hours: float | None = Field(default=None, gt=0)  # then it stops, resumable; of one sitting
+    max_tokens: int | None = Field(default=None, ge=1)  # prompt and answer, of one sitting
 
     @field_validator("name")
     @classmethod

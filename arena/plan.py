@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.base import AgentInfo, derive_seed
-from agents.spec import UciSpec
+from agents.spec import LlmSpec, UciSpec
 from arena.config import Config, ConfigError, SectionConfig
 from arena.openings import BookError, pick, read_book
 from arena.records import Result, Slot
@@ -132,6 +132,8 @@ def _timing_warnings(config: Config) -> Iterator[str]:
     for spec in config.players:
         if isinstance(spec, UciSpec) and spec.movetime is not None:
             yield f"{spec.name}: movetime is timing-dependent: not reproducible"
+        if isinstance(spec, LlmSpec) and spec.policy.seconds is not None:
+            yield f"{spec.name}: policy.seconds is timing-dependent: not reproducible"
     for section in config.games:
         if section.tc not in {"inf", "infinite"}:
             yield f"{section.label}: tc = {section.tc!r} is timing-dependent: not reproducible"

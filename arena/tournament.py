@@ -121,6 +121,7 @@ class Tournament:
         self._ready: set[str] = set()
         self._failed: dict[str, str] = {}
         self._tries: Counter[int] = Counter()
+        self._tokens = 0
         self._unresolved: list[Slot] = []
         self._games: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Task[None]] = set()
@@ -144,6 +145,10 @@ class Tournament:
             )
         )
         sampler = asyncio.create_task(self._sample())
+        hours = self._config.run.max_hours
+        if hours is not None:
+            loop, told = asyncio.get_running_loop(), f"max_hours = {hours:g}"
+            loop.call_later(hours * 3600, self._out_of_budget, told)
         try:
             self._starting = {asyncio.create_task(self._start(name)) for name in names}
             await self._dispatch()
@@ -227,6 +232,7 @@ class Tournament:
             plies = move.ply
             await _whole(self._store.append_move(game_id, move))
             self._bus.publish(MovePlayed(game_id, slot, move))
+            self._spend(move)
 
         agents = (self._players[slot.first], self._players[slot.second])
         try:
@@ -253,6 +259,18 @@ class Tournament:
     async def _record(self, game_id: int, record: GameRecord) -> None:
         await self._store.finish_game(game_id, record)
         self._bus.publish(GameFinished(game_id, record))
+
+    def _spend(self, move: MoveRecord) -> None:
+        """Stop, resumable, once the run's budget of tokens is used up."""
+        budget = self._config.run.max_tokens
+        before = self._tokens
+        self._tokens += move.prompt_tokens + move.completion_tokens
+        if budget is not None and before < budget <= self._tokens:
+            self._out_of_budget(f"max_tokens = {budget}")
+
+    def _out_of_budget(self, what: str) -> None:
+        self._bus.publish(Noted(f"{what} is used up: the run stops here"))
+        self.stop()
 
     def _judge(self, slot: Slot, record: GameRecord) -> None:
         """Put a game without a result back into the queue, or leave its slot open."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents.base import Agent, AgentError, Decision, Telemetry, Turn
+from agents.base import Agent, AgentError, Attempt, Decision, Telemetry, Turn, Usage
 from agents.factory import create_agents
 from arena.config import Config, build_config, resolved
-from arena.events import Event, EventBus, GameFinished, GameStarted, MovePlayed, RunFinished
+from arena.events import Event, EventBus, GameFinished, GameStarted, MovePlayed, Noted, RunFinished
 from arena.plan import make_plan
 from arena.records import Slot
 from arena.store import Store, queries
@@ -292,6 +292,31 @@ def test_stopping_leaves_what_is_played_and_the_rest_open(tmp_path: Path) -> Non
         again, _ = asyncio.run(go_on(config, store, result.run_id, open_slots, players))
         assert (again.status, again.num_open) == ("finished", 0)
         assert moves_by_slot(store, result.run_id) == whole
+
+
+async def talks(turn: Turn) -> Decision:
+    said = Attempt(1, "move", usage=Usage(prompt=90, completion=10))
+    return Decision("move", turn.state.legal_moves()[0], attempts=(said,))
+
+
+def test_a_budget_of_tokens_ends_the_run_resumable(tmp_path: Path) -> None:
+    cast = Cast(Player("a", talks, kind="llm"), Player("b", talks, kind="llm"))
+    with Store.open(tmp_path / "a.db") as store:
+        config = configured(named("a", "b"), max_tokens=1000, concurrency=1)
+        result, events = asyncio.run(perform(config, store, cast))
+        assert (result.exit_code, result.num_open) == (130, 2)
+        moves = sum(len(game.moves) for game in queries.games_with_moves(store, 1))
+    assert 10 <= moves <= 11
+    notes = [event.text for event in events if isinstance(event, Noted)]
+    assert notes == ["max_tokens = 1000 is used up: the run stops here"]
+
+
+def test_a_budget_of_hours_ends_the_run_resumable(tmp_path: Path) -> None:
+    cast = Cast(Player("a"), Player("b", never))
+    with Store.open(tmp_path / "a.db") as store:
+        config = configured(named("a", "b"), max_hours=1e-5)
+        result, _ = asyncio.run(perform(config, store, cast))
+    assert result.exit_code == 130
 
 
 def test_stopping_does_not_wait_for_a_stalled_player(tmp_path: Path) -> None:
