@@ -9,6 +9,7 @@ again. A reconnecting page gets what it missed from the table; one that missed m
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -26,6 +27,7 @@ MAX_MISSED = 1_000  # events sent again to one that reconnects
 MAX_WAITING = 200  # chunks kept for a slow reader
 MAX_VIEWERS = 500
 HEARTBEAT_SECONDS = 15.0
+STILL_HERE = b": still here\n\n"
 PAYLOAD_SHOWN = 2_000  # characters of a text in an event of the arena's own
 
 
@@ -88,13 +90,12 @@ class Streams:
         try:
             upto = await follower.join(viewer)
             yield b"retry: 1000\n\n"
-            missed = await asyncio.to_thread(follower.missed, after, upto, game_id)
+            missed = follower.recalled(after, upto, game_id)
+            if missed is None:
+                missed = await asyncio.to_thread(follower.missed, after, upto, game_id)
             yield _reset(upto) if missed is None else encode(missed)
             while True:
-                try:
-                    chunk = await asyncio.wait_for(viewer.chunks.get(), HEARTBEAT_SECONDS)
-                except TimeoutError:
-                    chunk = b": still here\n\n"
+                chunk = await viewer.chunks.get()
                 if chunk is None:
                     return
                 yield chunk
@@ -120,13 +121,16 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._seq = 0
+        self._recent: deque[Message] = deque(maxlen=MAX_MISSED)  # everything after `_since`
+        self._since = 0
 
     async def join(self, viewer: Viewer) -> int:
         """Pass on to `viewer` every event after the sequence number that is returned."""
         self._viewers.add(viewer)
         async with self._starting:
             if self._task is None or self._task.done():
-                self._seq = await asyncio.to_thread(self._newest)
+                self._seq = self._since = await asyncio.to_thread(self._newest)
+                self._recent.clear()
                 self._task = asyncio.create_task(self._follow())
         return self._seq
 
@@ -148,6 +152,15 @@ class Follower:
             with suppress(asyncio.CancelledError):
                 await self._task
 
+    def recalled(self, after: int, upto: int, game_id: int | None) -> list[Message] | None:
+        """The events in (after, upto] from memory; None where it does not reach back so far.
+
+        On the event loop only. Many that lose their connection at once are answered from here.
+        """
+        if after < self._since:
+            return None
+        return [m for m in self._recent if after < m.seq <= upto and game_id in (None, m.game_id)]
+
     def missed(self, after: int, upto: int, game_id: int | None) -> list[Message] | None:
         """The events in (after, upto]; None where they are too many to send again."""
         if after >= upto:
@@ -157,16 +170,26 @@ class Follower:
         return None if len(found) > MAX_MISSED else found
 
     async def _follow(self) -> None:
+        beat = asyncio.get_running_loop().time()
         try:
             while True:
                 await asyncio.sleep(POLL_SECONDS)
                 found = await asyncio.to_thread(self._poll)
                 if found:
-                    self._seq = found[-1].seq
+                    self._remember(found)
                     self._pass_on(found)
+                if asyncio.get_running_loop().time() - beat >= HEARTBEAT_SECONDS:
+                    beat += HEARTBEAT_SECONDS
+                    self._hand_out({}, STILL_HERE)
         except SQLAlchemyError:
             for viewer in self._viewers:
                 viewer.close()  # its page comes back and asks again
+
+    def _remember(self, found: Sequence[Message]) -> None:
+        self._seq = found[-1].seq
+        self._recent.extend(found)
+        if len(self._recent) == MAX_MISSED:
+            self._since = self._recent[0].seq - 1
 
     def _poll(self) -> list[Message]:
         with self._reader.connect() as db:
@@ -183,8 +206,12 @@ class Follower:
         chunks: dict[int | None, bytes] = {None: encode(found)}
         for game_id in {message.game_id for message in found} - {None}:
             chunks[game_id] = encode(m for m in found if m.game_id == game_id)
+        self._hand_out(chunks)
+
+    def _hand_out(self, chunks: dict[int | None, bytes], rest: bytes = b"") -> None:
+        """Give every viewer the chunk of what it watches, or `rest`."""
         for viewer in self._viewers:
-            chunk = chunks.get(viewer.game_id)
+            chunk = chunks.get(viewer.game_id, rest)
             if chunk and not viewer.put(chunk):
                 viewer.close()  # its page reconnects with the last id that it has
 

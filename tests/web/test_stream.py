@@ -108,6 +108,30 @@ def test_one_that_missed_too_much_is_told_to_start_afresh(
     asyncio.run(scene())
 
 
+def test_a_short_loss_is_answered_from_memory_as_from_the_table(live: Store) -> None:
+    async def scene() -> None:
+        streams = Streams(live.reader)
+        seq = newest(live)
+        first = streams.frames(1, None, seq)
+        await anext(first)
+        await anext(first)
+        await play(live, 5, 3)
+        await play(live, 10, 3)
+        seen = await take(first, 2)
+        follower = streams._followers[1]
+        assert [message.seq for message in follower._recent] == [seq + 1, seq + 2]
+        for game_id in (None, 10):
+            with live.reader.connect() as db:
+                told = stream.messages(db, 1, seq, seq + 2, game_id=game_id)
+            assert follower.recalled(seq, seq + 2, game_id) == told
+        assert await take(streams.frames(1, None, seq), 2) == seen
+        assert follower.recalled(seq - 2, seq + 2, None) is None
+        assert len(follower.missed(seq - 2, seq + 2, None) or []) == 4
+        await streams.close()
+
+    asyncio.run(scene())
+
+
 def test_a_slow_reader_is_cut_off_and_never_holds_the_others() -> None:
     async def scene() -> None:
         viewer = stream.Viewer(None)
