@@ -9,6 +9,7 @@
 returns is resolved: names are filled in, and `resolved` of it is what the store keeps with the run.
 """
 
+import dataclasses
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -290,5 +291,5 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
         return list(OpeningsConfig.model_fields)
     if names[1] in {"draw", "resign"}:
         rule = DrawRule if names[1] == "draw" else ResignRule
-        return list(rule.__dataclass_fields__)
+        return [field.name for field in dataclasses.fields(rule)]
     return list(_MODELS[names[0]].model_fields)
