@@ -31,6 +31,7 @@ def environment() -> Environment:
     env.filters |= {
         "seconds": seconds,
         "percent": percent,
+        "share": share,
         "when": when,
         "cached": cached_share,
         "score": score_text,
@@ -137,6 +138,12 @@ def seconds(value: float | None) -> str:
 
 def percent(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{100 * value:.{digits}f}\u00a0%"
+
+
+def share(value: float) -> str:
+    """A probability that may be tiny: `25.7 %`, `0.031 %`, `1.2e-05 %`."""
+    shown = f"{100 * value:.1f}" if value >= 0.001 or value == 0 else f"{100 * value:.2g}"
+    return f"{shown}\u00a0%"
 
 
 def cached_share(move: Any) -> str:
