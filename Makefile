@@ -11,7 +11,7 @@ help:  ## What there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 16
 
 demo: $(VENV)/.installed-demo  ## Install, fetch the model, play a tournament (about four minutes on two cores)
-	$(BIN)/arena run examples/demo.toml --db demo.db --fresh
+	$(BIN)/arena run examples/demo.toml --db demo.db --fresh --serve
 
 test: $(VENV)/.installed-dev  ## Every fast test (under ten minutes on two cores)
 	$(PYTEST) -m "not drill"

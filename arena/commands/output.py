@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ class Output:
     db: str
     as_json: bool = False
     quiet: bool = False
+    port: int | None = None  # of the viewer that runs along; None: no viewer, 0: a free one
 
     @property
     def live(self) -> bool:
@@ -31,18 +33,42 @@ class Output:
         return terminal and not self.quiet and os.environ.get("TERM") != "dumb"
 
 
-def follower(output: Output) -> "Follower":
+@contextmanager
+def followed(output: Output) -> "Iterator[Follower]":
+    """What shows the run, with a viewer beside it where one is wanted; both end with it."""
+    if output.port is None:
+        yield _follower(output, f"watch elsewhere: arena serve --db {output.db}")
+        return
+    try:
+        from arena.web.server import ServeError, start_background
+    except ImportError as error:
+        warn(f"no viewer: {error.name} is missing: pip install 'madang[web]'")
+        yield _follower(output, "")
+        return
+    try:
+        handle = start_background(output.db, port=output.port)
+    except ServeError as error:
+        warn(f"no viewer: {error}")
+        yield _follower(output, "")
+        return
+    try:
+        yield _follower(output, f"watch at {handle.url} while it runs")
+    finally:
+        handle.stop()
+
+
+def _follower(output: Output, where: str) -> "Follower":
     """The live panel on a terminal; else plain lines, which under --json go to standard error."""
     from rich.console import Console
 
     from arena.panel import LivePanel, PlainLines
 
-    where = (f"watch elsewhere: arena serve --db {output.db}", f"or: arena show --db {output.db}")
+    lines = tuple(line for line in (where, f"or: arena show --db {output.db}") if line)
     if output.live:
-        return LivePanel(Console(stderr=True), where)
+        return LivePanel(Console(stderr=True), lines)
     if output.quiet:
         return PlainLines(None, sys.stderr)
-    for line in where:
+    for line in lines:
         typer.echo(line, err=True)
     return PlainLines(sys.stderr if output.as_json else sys.stdout, sys.stderr)
 

@@ -21,7 +21,7 @@ from .common import (
     say,
     warn,
 )
-from .output import Output, finish, follower
+from .output import Output, finish, followed
 
 if TYPE_CHECKING:
     from arena.config import Config
@@ -34,6 +34,12 @@ SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of t
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", "-c", min=1, help="Games in flight at once.")
 ]
+ServeOption = Annotated[
+    bool, typer.Option("--serve", help="Serve the viewer while it runs; the address is printed.")
+]
+PortOption = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="Of the viewer; 0 takes a free one.")
+]
 
 
 def run(
@@ -43,6 +49,8 @@ def run(
     concurrency: ConcurrencyOption = None,
     fresh: FreshOption = False,
     dry_run: DryOption = False,
+    serve: ServeOption = False,
+    port: PortOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -56,7 +64,9 @@ def run(
 
     given = {"db": db, "seed": seed, "concurrency": concurrency}
     overrides = {key: value for key, value in given.items() if value is not None}
-    _run_config(load_config(config, overrides), fresh, dry_run, as_json, quiet)
+    loaded = load_config(config, overrides)
+    output = Output(loaded.run.db, as_json, quiet, port if serve else None)
+    _run_config(loaded, output, fresh=fresh, dry_run=dry_run)
 
 
 def play(
@@ -78,6 +88,8 @@ def play(
     seed: SeedOption = None,
     concurrency: ConcurrencyOption = None,
     dry_run: DryOption = False,
+    serve: ServeOption = False,
+    port: PortOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -102,13 +114,16 @@ def play(
     settings |= {key: value for key, value in given.items() if value is not None}
     players = [_spec_table(text) for text in (first, second)]
     config = build_config({"run": settings, "games": [section], "players": players})
-    _run_config(config, False, dry_run, as_json, quiet)
+    output = Output(db, as_json, quiet, port if serve else None)
+    _run_config(config, output, fresh=False, dry_run=dry_run)
 
 
 def resume(
     run: Annotated[int | None, typer.Argument(help="Number of the run; else the last.")] = None,
     db: DbOption = DEFAULT_DB,
     concurrency: ConcurrencyOption = None,
+    serve: ServeOption = False,
+    port: PortOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -121,15 +136,15 @@ def resume(
     from arena.config import restore
     from arena.running import resume_run
 
-    output = Output(db, as_json, quiet)
+    output = Output(db, as_json, quiet, port if serve else None)
     with existing_store(db) as store:
         info = chosen_run(store, run)
         config = restore(info.config)
         if concurrency is not None:
             changed = config.run.model_copy(update={"concurrency": concurrency})
             config = config.model_copy(update={"run": changed})
-        shown = follower(output)
-        finish(lambda: resume_run(config, info.id, store, shown), store, output)
+        with followed(output) as shown:
+            finish(lambda: resume_run(config, info.id, store, shown), store, output)
 
 
 def extend(
@@ -137,6 +152,8 @@ def extend(
     add: Annotated[list[str], typer.Option("--add", help="A new player; may be given again.")],
     db: DbOption = DEFAULT_DB,
     concurrency: ConcurrencyOption = None,
+    serve: ServeOption = False,
+    port: PortOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -161,7 +178,7 @@ def extend(
             run, players=more.players, slots=more.slots, config=resolved(more.config)
         )
         asyncio.run(adding)
-    resume(run, db, concurrency, as_json, quiet)
+    resume(run, db, concurrency, serve, port, as_json, quiet)
 
 
 def _spec_table(text: str) -> dict[str, Any]:
@@ -170,18 +187,16 @@ def _spec_table(text: str) -> dict[str, Any]:
     return parse_spec(text).model_dump()
 
 
-def _run_config(config: "Config", fresh: bool, dry_run: bool, as_json: bool, quiet: bool) -> None:
+def _run_config(config: "Config", output: Output, *, fresh: bool, dry_run: bool) -> None:
     from arena.running import run_new
     from arena.store import Store
 
-    output = Output(config.run.db, as_json, quiet)
     if dry_run:
-        _print_plan(config, as_json)
+        _print_plan(config, output.as_json)
         return
     if fresh:
         set_aside(output.db)
-    with Store.open(output.db) as store:
-        shown = follower(output)
+    with Store.open(output.db) as store, followed(output) as shown:
         finish(lambda: run_new(config, store, shown, warn), store, output)
 
 
