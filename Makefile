@@ -33,9 +33,9 @@ clean:  ## Remove the virtual environment and caches (not the databases)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 
 $(VENV)/.installed-demo: $(INSTALL_INPUTS)
-	@scripts/install $(VENV) local,mqtt,web
+	@scripts/install $(VENV) local,endpoint,mqtt,web
 	@touch $@
 
 $(VENV)/.installed-dev: $(INSTALL_INPUTS)
-	@scripts/install $(VENV) local,mqtt,postgres,web,test,dev
+	@scripts/install $(VENV) local,endpoint,mqtt,postgres,web,test,dev
 	@touch $@ $(VENV)/.installed-demo

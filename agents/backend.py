@@ -7,7 +7,7 @@ of every choice. Knows no tokens and no games.
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from .base import NoResultReason, Timing, Usage
+from .base import AgentError, NoResultReason, Telemetry, Timing, Usage
 from .prompt import Message
 
 THINK_OPEN = "<think>\n"
@@ -87,3 +87,16 @@ class Backend(Protocol):
 
     async def ready(self) -> None:
         """Wait until it can be asked. Raises AgentError where it never will be."""
+
+
+class Model(Backend, Protocol):
+    """A backend with a life of its own, which several agents may share."""
+
+    @property
+    def failure(self) -> AgentError | None:
+        """Why it cannot be used; None: it can, or it is not known yet."""
+
+    def telemetry(self) -> Telemetry:
+        """How it stands. Cheap."""
+
+    async def close(self) -> None: ...

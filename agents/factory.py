@@ -5,20 +5,17 @@ when the first of its kind is made. Agents on the same model and engine options 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from .backend import Model
 from .base import Agent, AgentError, Telemetry
 from .naming import name_players
-from .spec import AgentSpec, LlmSpec, MaterialSpec, RandomSpec, ScriptedSpec, UciSpec
-
-if TYPE_CHECKING:
-    from .local import LocalModel
+from .spec import AgentSpec, EndpointSpec, LlmSpec, MaterialSpec, RandomSpec, ScriptedSpec, UciSpec
 
 
 class Agents(Mapping[str, Agent]):
     """The players of a run by name. Close it once, whatever happened."""
 
-    def __init__(self, agents: Mapping[str, Agent], models: "Sequence[LocalModel]" = ()) -> None:
+    def __init__(self, agents: Mapping[str, Agent], models: Sequence[Model] = ()) -> None:
         self._agents = dict(agents)
         self._models = tuple(models)
 
@@ -51,7 +48,7 @@ class Agents(Mapping[str, Agent]):
     async def close(self) -> None:
         """Close every player, then the models; one that fails to close keeps none from it."""
         errors: list[Exception] = []
-        closables: list[Agent | LocalModel] = [*self._agents.values(), *self._models]
+        closables: list[Agent | Model] = [*self._agents.values(), *self._models]
         for closable in closables:
             try:
                 await closable.close()
@@ -67,14 +64,14 @@ def create_agents(specs: Sequence[AgentSpec], *, run_seed: int = 0) -> Agents:
     Nothing is loaded or started yet. Raises AgentError (something to install is missing) or
     SpecError (two players of one name).
     """
-    models: dict[str, LocalModel] = {}
+    models: dict[str, Model] = {}
     agents: dict[str, Agent] = {}
     for spec in name_players(specs):
         agents[spec.name] = _create(spec, models, run_seed)
     return Agents(agents, tuple(models.values()))
 
 
-def _create(spec: AgentSpec, models: "dict[str, LocalModel]", run_seed: int) -> Agent:
+def _create(spec: AgentSpec, models: dict[str, Model], run_seed: int) -> Agent:
     match spec:
         case RandomSpec():
             from .random_move import RandomAgent
@@ -94,9 +91,11 @@ def _create(spec: AgentSpec, models: "dict[str, LocalModel]", run_seed: int) -> 
             return ScriptedAgent(spec)
         case LlmSpec():
             return _create_llm(spec, models, run_seed)
+        case EndpointSpec():
+            return _create_remote(spec, models)
 
 
-def _create_llm(spec: LlmSpec, models: "dict[str, LocalModel]", run_seed: int) -> Agent:
+def _create_llm(spec: LlmSpec, models: dict[str, Model], run_seed: int) -> Agent:
     try:
         from .llm import LlmAgent
         from .local import LocalModel
@@ -108,4 +107,20 @@ def _create_llm(spec: LlmSpec, models: "dict[str, LocalModel]", run_seed: int) -
     key = f"{spec.model}\x1f{spec.engine.model_dump_json()}"
     if key not in models:
         models[key] = LocalModel(spec.model, spec.engine, seed=run_seed)
+    return LlmAgent(spec, models[key])
+
+
+def _create_remote(spec: EndpointSpec, models: dict[str, Model]) -> Agent:
+    try:
+        from .remote import CONNECTION, RemoteModel
+    except ImportError as error:
+        raise AgentError(
+            f"{spec.name}: {error.name or 'a package'} is missing, which endpoints need: "
+            "pip install 'madang[endpoint]'"
+        ) from None
+    from .llm import LlmAgent
+
+    key = spec.model_dump_json(include=set(CONNECTION))
+    if key not in models:
+        models[key] = RemoteModel(spec)
     return LlmAgent(spec, models[key])

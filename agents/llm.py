@@ -29,7 +29,7 @@ from .naming import default_name
 from .parse import PARSER_VERSION, parse_answer
 from .policy import retry_text
 from .prompt import Prompt, get_template, legal_texts, render_prompt
-from .spec import LlmSpec
+from .spec import EndpointSpec, LlmSpec
 
 TOP = 5  # moves kept of a distribution
 ECHO = 400  # characters of a refused answer that are shown to the model again
@@ -42,7 +42,7 @@ class LlmAgent:
     """One spec on one backend. Serves any number of games at once; keeps nothing between moves
     but which draw offers were made."""
 
-    def __init__(self, spec: LlmSpec, backend: Backend) -> None:
+    def __init__(self, spec: LlmSpec | EndpointSpec, backend: Backend) -> None:
         """Raises AgentError for an unknown template."""
         self._spec, self._backend = spec, backend
         self._offers: dict[str, int] = {}  # game → the ply it offered a draw at
@@ -57,7 +57,7 @@ class LlmAgent:
             "template_hash": self._template.hash,
             "parser_version": PARSER_VERSION,
         }
-        self._info = AgentInfo(name, "llm", config, deterministic=spec.temperature == 0)
+        self._info = AgentInfo(name, spec.kind, config, deterministic=spec.temperature == 0)
 
     @property
     def info(self) -> AgentInfo:

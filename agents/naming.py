@@ -4,8 +4,9 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from .spec import KNOWN_MODELS, AgentSpec, LlmSpec, ScriptedSpec, SpecError, UciSpec
+from .spec import KNOWN_MODELS, AgentSpec, EndpointSpec, LlmSpec, ScriptedSpec, SpecError, UciSpec
 
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "auto": "fp32"}
 
@@ -21,6 +22,8 @@ def default_name(spec: AgentSpec) -> str:
         computed = spec.engine.quantization or _SHORT[spec.engine.dtype]
         precision = computed if stored in ("", computed) else f"{stored}→{computed}"
         return f"{label}:{precision}:{spec.mode}"
+    if isinstance(spec, EndpointSpec):
+        return f"{spec.model}@{urlsplit(spec.base_url).netloc}:{spec.mode}"
     if isinstance(spec, UciSpec):
         return _uci_name(spec)
     if isinstance(spec, ScriptedSpec):
@@ -72,9 +75,10 @@ def _uci_name(spec: UciSpec) -> str:
 
 def _distinct(spec: AgentSpec, base: str, specs: Sequence[AgentSpec], taken: set[str]) -> str:
     name = base
-    if isinstance(spec, LlmSpec):
+    if isinstance(spec, LlmSpec | EndpointSpec):
+        alike = [other for other in specs if isinstance(other, LlmSpec | EndpointSpec)]
         for field in ("template", "notation", "temperature", "terminator"):
-            values = {getattr(other, field) for other in specs if isinstance(other, LlmSpec)}
+            values = {getattr(other, field) for other in alike}
             if len(values) > 1:
                 name += f":{_worded(field, getattr(spec, field))}"
     if name not in taken:

@@ -21,9 +21,11 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from .policy import Policy
@@ -104,11 +106,10 @@ class EngineOptions(_Frozen):
     deterministic: bool | None = None
 
 
-class LlmSpec(_Player):
-    """A language model on the in-process engine. Mode, precision and file make the player."""
+class _Prompted(_Player):
+    """What a language model is asked and how, wherever it runs."""
 
-    kind: Literal["llm"] = "llm"
-    model: str = Field(min_length=1)  # a known name, a directory, or a Hugging Face id
+    model: str = Field(min_length=1)  # a known name, a directory, a Hugging Face id; the server's
     mode: Mode = "constrained"
     template: str = "history"
     notation: Notation = "uci"  # lists, scores and reads moves
@@ -124,7 +125,6 @@ class LlmSpec(_Player):
     priority: int = 0
     timeout_s: float | None = Field(default=None, gt=0)  # a request's; then no result
     policy: Policy = Field(default_factory=Policy)
-    engine: EngineOptions = Field(default_factory=EngineOptions)
 
     @field_validator("template")
     @classmethod
@@ -133,6 +133,64 @@ class LlmSpec(_Player):
             known = ", ".join(TEMPLATES)
             raise ValueError(f"unknown template {name!r}{nearest(name, TEMPLATES)}: known: {known}")
         return name
+
+
+class LlmSpec(_Prompted):
+    """A language model on the in-process engine. Mode, precision and file make the player."""
+
+    kind: Literal["llm"] = "llm"
+    engine: EngineOptions = Field(default_factory=EngineOptions)
+
+
+_URL = r"^https?://[^/\s@]+(/\S*)?$"  # no user and password: keys come from the environment
+Constraint = Literal[
+    "none",
+    "structured_outputs",
+    "guided_choice",
+    "regex",
+    "grammar",
+    "json_schema",
+    "ollama_format",
+]
+"""How a server is held to the legal moves: vLLM, older vLLM, SGLang, llama.cpp, hosted, Ollama."""
+
+
+class EndpointSpec(_Prompted):
+    """A language model behind HTTP: vLLM, SGLang, llama.cpp, Ollama, hosted."""
+
+    kind: Literal["endpoint"] = "endpoint"
+    base_url: str = Field(pattern=_URL)  # of OpenAI's API it ends in /v1
+    api: Literal["openai", "ollama"] = "openai"
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    mode: Mode = "free"
+    constraint: Constraint = "none"
+    num_ctx: int | None = Field(default=None, ge=16)  # Ollama's context, tokens
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict)  # goes into every request
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    max_concurrency: int = Field(default=16, ge=1, le=4096)  # requests in flight at once
+    retries: int = Field(default=5, ge=0, le=20)
+    timeout_s: float | None = Field(default=300.0, gt=0)  # of one try; then no result
+    metrics_url: str | None = Field(default=None, pattern=_URL)
+
+    @model_validator(mode="after")
+    def _possible(self) -> "EndpointSpec":
+        if self.mode in ("choice", "think"):
+            raise ValueError(
+                f"mode {self.mode!r} scores every legal move, which endpoints do not offer: "
+                "use constrained or free, or run the model here (kind = 'llm')"
+            )
+        if (self.mode == "constrained") != (self.constraint != "none"):
+            raise ValueError(
+                "mode 'constrained' and a constraint go together: set both, such as "
+                "mode = 'constrained', constraint = 'structured_outputs'"
+            )
+        if (self.constraint == "ollama_format") != (
+            self.api == "ollama" and self.constraint != "none"
+        ):
+            raise ValueError("constraint 'ollama_format' and api 'ollama' go together")
+        if self.num_ctx is not None and self.api != "ollama":
+            raise ValueError("num_ctx is Ollama's: other servers take their context when started")
+        return self
 
 
 Behaviour = Literal[
@@ -154,7 +212,8 @@ class ScriptedSpec(_Player):
 
 
 AgentSpec = Annotated[
-    RandomSpec | MaterialSpec | UciSpec | LlmSpec | ScriptedSpec, Field(discriminator="kind")
+    RandomSpec | MaterialSpec | UciSpec | LlmSpec | EndpointSpec | ScriptedSpec,
+    Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[AgentSpec] = TypeAdapter(AgentSpec)
 SPECS: Mapping[str, type[_Player]] = {
@@ -162,6 +221,7 @@ SPECS: Mapping[str, type[_Player]] = {
     "material": MaterialSpec,
     "uci": UciSpec,
     "llm": LlmSpec,
+    "endpoint": EndpointSpec,
     "scripted": ScriptedSpec,
 }
 
@@ -236,6 +296,8 @@ def _who(who: str) -> dict[str, Any]:
         return _scripted(rest)
     if head == "llm" and rest:
         return _llm(rest)
+    if head == "endpoint" and rest:
+        return {"kind": "endpoint", "model": rest}
     if head in KNOWN_MODELS:
         return _llm(who)
     known = ["random", "material", *KNOWN_ENGINES, *KNOWN_MODELS]

@@ -145,7 +145,7 @@ def _legality(pool: Pool, answers: Sequence[Row], masses: Sequence[Row]) -> dict
 
 
 def _forced(agent: AgentInfo) -> bool:
-    return agent.kind == "llm" and agent.config.get("mode") in FORCED_MODES
+    return agent.kind in ("llm", "endpoint") and agent.config.get("mode") in FORCED_MODES
 
 
 def _league(pool: Pool) -> Mapping[str, float] | None:
