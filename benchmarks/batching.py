@@ -1,12 +1,12 @@
 """Continuous, static and serial batching of one mixed-length load, and 1 stream beside 16.
 
-    python -m benchmarks.batching [--requests 32] [--repeats 1] [--json FILE]
+    python -m benchmarks.batching [--requests 32] [--longest 96] [--json FILE]
 
-The load is decode-heavy: random prompts of 20 … 60 tokens, outputs of 8 … 96, all there at the
-start, 16 places, end tokens ignored. The three ways run in turns on the same weights and pool, the
-prefix cache off. TTFT counts from the start, so it contains the queue. Then decode alone: tokens/s
-of 1, 4 and 16 streams whose prompts are computed already. Times are of the scheduler and the steps,
-without the engine's thread.
+The load is decode-heavy: random prompts of 20 … 60 tokens, outputs of 8 … `--longest`, all there
+at the start, 16 places, end tokens ignored. The three ways run in turns on the same weights and
+pool, the prefix cache off. TTFT counts from the start, so it contains the queue. Then decode alone:
+tokens/s of 1, 4 and 16 streams whose prompts are computed already. Times are of the scheduler and
+the steps, without the engine's thread.
 """
 
 import random
@@ -35,13 +35,13 @@ def tokens(rng: random.Random, count: int) -> TokenIds:
     return tuple(rng.randrange(1000, 40_000) for _ in range(count))
 
 
-def load(count: int, seed: int) -> list[Request]:
+def load(count: int, longest: int, seed: int) -> list[Request]:
     rng = random.Random(seed)
     return [
         Request(
             f"r{i}",
             tokens(rng, rng.randint(20, 60)),
-            SamplingParams(max_tokens=rng.randint(8, 96), ignore_eos=True),
+            SamplingParams(max_tokens=rng.randint(8, longest), ignore_eos=True),
         )
         for i in range(count)
     ]
@@ -52,10 +52,9 @@ def run(model: Model, way: str, requests: list[Request], clock: Clock) -> Work:
     return bench.run(*requests)
 
 
-def three_ways(model: Model, count: int, repeats: int, clock: Clock) -> list[Row]:
+def three_ways(model: Model, requests: list[Request], repeats: int, clock: Clock) -> list[Row]:
     """The run with the median time of each way."""
     found: dict[str, list[Work]] = {way: [] for way in WAYS}
-    requests = load(count, 0)
     for turn in range(repeats):
         for way in WAYS:
             found[way].append(run(model, way, requests, clock))
@@ -115,21 +114,22 @@ def decode_only(model: Model, steps: int, repeats: int, clock: Clock) -> list[Ro
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--requests", type=int, default=32)
+    parser.add_argument("--longest", type=int, default=96, help="tokens of the longest output")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--steps", type=int, default=12, help="decode steps of each turn")
     args = parser.parse_args()
     began = time.perf_counter()
     clock = clock_of(args.clock)
-    blocks = PLACES * -(-(60 + 96) // SIZE)
+    blocks = PLACES * -(-(60 + args.longest) // SIZE)
     model = Model.load(args.model, threads=args.threads, num_gpu_blocks_override=blocks)
     about = machine(args.model, args.clock)
     print(about)
     decode = decode_only(model, args.steps, max(3, args.repeats), clock)
     print(f"\ndecode alone, contexts of 40 … {40 + args.steps} tokens\n{table(decode)}")
-    ways = three_ways(model, args.requests, args.repeats, clock)
+    ways = three_ways(model, load(args.requests, args.longest, 0), args.repeats, clock)
     print(
-        f"\n{args.requests} requests at once, prompts 20 … 60, outputs 8 … 96, {PLACES} places\n"
-        f"{table(ways)}"
+        f"\n{args.requests} requests at once, prompts 20 … 60, outputs 8 … {args.longest}, "
+        f"{PLACES} places\n{table(ways)}"
     )
     write_json(args.json, about, {"decode": decode, "batching": ways})
     progress(f"{time.perf_counter() - began:.0f} s")

@@ -64,7 +64,8 @@ def primed(bench: Bench, tokenizer: Tokenizer, pair: Pair, salt: str) -> Request
 
 def alone(bench: Bench, request: Request) -> tuple[Work, tuple[float, ...]]:
     """A pass a choice over the cached prompt; the choices' own log-probabilities."""
-    total, logprobs = Work(), []
+    total = Work()
+    logprobs: list[float] = []
     for choice in request.choices or ():
         work = bench.run(
             Request("r", request.prompt, choices=(choice,), score=True, cache_salt="alone")
@@ -91,6 +92,7 @@ def ways(
 ) -> tuple[list[Row], float]:
     """Means a move of each way; and the largest difference between `score` and `alone`."""
     found: dict[str, list[Work]] = {"score": [], "walk": [], "alone": []}
+    choices: dict[str, int] = dict.fromkeys(found, 0)
     differs, widest = 0, 0.0
     for i, pair in enumerate(pairs):
         request = primed(bench, tokenizer, pair, "score")
@@ -99,10 +101,13 @@ def ways(
         found["walk"].append(bench.run(primed(bench, tokenizer, pair, "walk")))
         if found["walk"][-1].completion("r").choice != scores.greedy:
             raise SystemExit(f"{game}: the walk does not end where scoring says")
+        for way in ("score", "walk"):
+            choices[way] += len(scores.logprobs)
         differs += scores.argmax != scores.greedy
         if i % max(1, len(pairs) // few) == 0 and len(found["alone"]) < few:
             work, plain = alone(bench, primed(bench, tokenizer, pair, "alone"))
             found["alone"].append(work)
+            choices["alone"] += len(plain)
             widest = max(widest, agree(scores, request, plain))
         progress(f"{game} {i + 1} of {len(pairs)}")
     rows: list[Row] = [
@@ -110,7 +115,7 @@ def ways(
             "game": game,
             "way": way,
             "moves": len(works),
-            "choices": sum(len(p[1].legal_moves()) for p in pairs) / len(pairs),
+            "choices": choices[way] / len(works),
             "rows": sum(w.rows for w in works) / len(works),
             "passes": sum(w.passes for w in works) / len(works),
             "moves/s": len(works) / sum(w.seconds for w in works),

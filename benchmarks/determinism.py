@@ -4,8 +4,8 @@
 
 Cost: the engine has one way of computing, so `deterministic=False` only skips the start-up check;
 both are timed in turns, beside a plain torch forward (benchmarks.engine) that promises nothing.
-Bits: one scored request, `--repeats` times among random neighbours, from a pool too small for all,
-counted as distinct lists of log-probability bits (1,000 and more on a small model:
+Bits: one scored request, `--repeats` times among random neighbours, in chunks, from a
+small pool, counted as distinct lists of log-probability bits (1,000 and more on a small model:
 `pytest -m drill tests/engine/test_engine_bits.py`). int8: the same scored positions on the same
 weights with both caches, cold, and the bytes of a token.
 """
@@ -92,7 +92,9 @@ def repeats_under_load(model: Model, state: GameState, repeats: int) -> Row:
     request, rng = scored(model, state, "mine"), random.Random(0)
     needed = -(-len(request.prompt) // model.config.block_size)
     runner, config = model.runner_with(num_gpu_blocks_override=needed + 8)
-    loads, cached, bits = [], [], set()
+    loads: list[int] = []
+    cached: list[int] = []
+    bits: set[tuple[str, ...]] = set()
     preemptions = 0
     while len(loads) < repeats:
         rows = rng.choice([96, 160, 2048])

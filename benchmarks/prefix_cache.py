@@ -1,6 +1,6 @@
 """The prefix cache on and off over games by the default template, replayed ply by ply.
 
-    python -m benchmarks.prefix_cache [--games 4] [--plies 80] [--timed 8] [--json FILE]
+    python -m benchmarks.prefix_cache [--games 3] [--plies 80] [--timed 6] [--json FILE]
 
 Each ply is one scored request over the legal moves; `--games` games of each kind go side by side, a
 ply each a round, as in a tournament of one model. Rows are counted on the real scheduler with no
@@ -155,9 +155,9 @@ def timed(model: Model, games: dict[str, list[Request]], clock: Clock) -> list[R
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--games", type=int, default=4, help="games of each kind")
+    parser.add_argument("--games", type=int, default=3, help="games of each kind")
     parser.add_argument("--plies", type=int, default=80)
-    parser.add_argument("--timed", type=int, default=8, help="plies run on the model, from ply 20")
+    parser.add_argument("--timed", type=int, default=6, help="plies run on the model, from ply 20")
     args = parser.parse_args()
     began = time.perf_counter()
     model = Model.load(args.model, threads=args.threads, num_gpu_blocks_override=256)
