@@ -55,6 +55,8 @@ behaviour = "late"
 seconds = {seconds}
 """
 SLOTS = 18
+PATIENCE_S = 600  # of a busy machine; nothing here is measured by it
+pytestmark = pytest.mark.timeout(3000)
 
 
 def cup(folder: Path, seconds: float = 0.005) -> str:
@@ -66,7 +68,9 @@ def cup(folder: Path, seconds: float = 0.005) -> str:
 
 def arena(*args: str, without: bool = False) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", WITHOUT] if without else RUN
-    return subprocess.run([*command, *args], capture_output=True, text=True, cwd=ROOT, timeout=240)
+    return subprocess.run(
+        [*command, *args], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE_S
+    )
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
@@ -94,7 +98,7 @@ def played(db: Path) -> list[tuple[object, ...]]:
 
 def wait_for_moves(db: Path, process: "subprocess.Popen[str]", number: int) -> None:
     """Until the record holds so many moves."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
         try:
@@ -134,8 +138,10 @@ def test_random_and_uci_players_need_no_torch(tmp_path: Path) -> None:
 def test_a_model_without_torch_is_one_line(tmp_path: Path) -> None:
     done = arena("play", "smollm2-135m", "random", "--db", str(tmp_path / "a.db"), without=True)
     assert done.returncode == 4
-    assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'madang[local]'" in done.stderr
+    faults = [line for line in done.stderr.splitlines() if line.startswith("arena: ")]
+    assert len(faults) == 1
+    assert "pip install 'madang[local]'" in faults[0]
+    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_stops_and_resume_finishes(tmp_path: Path, whole: list[tuple[object, ...]]) -> None:
@@ -143,7 +149,7 @@ def test_ctrl_c_stops_and_resume_finishes(tmp_path: Path, whole: list[tuple[obje
     process = start("run", cup(tmp_path), "--db", str(db))
     wait_for_moves(db, process, 40)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert f"Go on with: arena resume 1 --db {db}" in err
     assert "Traceback" not in err
@@ -169,7 +175,7 @@ def test_a_second_process_may_not_play_the_same_run(tmp_path: Path) -> None:
         assert "is being played by another process" in fresh.stderr
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
 
 
@@ -186,7 +192,7 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> Path:
         process.communicate()
         seen = int(str(rows(db, "SELECT count(*) FROM moves")[0][0]))
         process = start("resume", "--db", str(db), "-q")
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     return db
 
@@ -233,7 +239,7 @@ def test_a_full_disk_stops_cleanly(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
