@@ -9,7 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from .backend import Model
 from .base import Agent, AgentError, Telemetry
 from .naming import name_players
-from .spec import AgentSpec, EndpointSpec, LlmSpec, MaterialSpec, RandomSpec, ScriptedSpec, UciSpec
+from .spec import (
+    AgentSpec,
+    EndpointSpec,
+    HumanSpec,
+    LlmSpec,
+    MaterialSpec,
+    MqttSpec,
+    RandomSpec,
+    ScriptedSpec,
+    UciSpec,
+)
 
 
 class Agents(Mapping[str, Agent]):
@@ -91,6 +101,12 @@ def _create(spec: AgentSpec, models: dict[str, Model], run_seed: int) -> Agent:
             return ScriptedAgent(spec)
         case LlmSpec():
             return _create_llm(spec, models, run_seed)
+        case HumanSpec():
+            from .human import HumanAgent
+
+            return HumanAgent(spec)
+        case MqttSpec():
+            return _create_mqtt(spec)
         case EndpointSpec():
             return _create_remote(spec, models)
 
@@ -124,3 +140,14 @@ def _create_remote(spec: EndpointSpec, models: dict[str, Model]) -> Agent:
     if key not in models:
         models[key] = RemoteModel(spec)
     return LlmAgent(spec, models[key])
+
+
+def _create_mqtt(spec: MqttSpec) -> Agent:
+    try:
+        from .mqtt import MqttAgent
+    except ImportError as error:
+        raise AgentError(
+            f"{spec.name}: {error.name or 'a package'} is missing, which MQTT needs: "
+            "pip install 'madang[mqtt]'"
+        ) from None
+    return MqttAgent(spec)

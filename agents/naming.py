@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .spec import KNOWN_MODELS, AgentSpec, EndpointSpec, LlmSpec, ScriptedSpec, SpecError, UciSpec
+from .spec import (
+    KNOWN_MODELS,
+    AgentSpec,
+    EndpointSpec,
+    LlmSpec,
+    MqttSpec,
+    ScriptedSpec,
+    SpecError,
+    UciSpec,
+)
 
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "auto": "fp32"}
 
@@ -26,6 +35,8 @@ def default_name(spec: AgentSpec) -> str:
         return f"{spec.model}@{urlsplit(spec.base_url).netloc}:{spec.mode}"
     if isinstance(spec, UciSpec):
         return _uci_name(spec)
+    if isinstance(spec, MqttSpec):
+        return f"mqtt:{spec.agent}"
     if isinstance(spec, ScriptedSpec):
         return f"scripted:{spec.behaviour}"
     return spec.kind

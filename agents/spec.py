@@ -193,6 +193,29 @@ class EndpointSpec(_Prompted):
         return self
 
 
+class HumanSpec(_Player):
+    """A person at this terminal."""
+
+    kind: Literal["human"] = "human"
+    notation: Notation = "uci"  # of what is shown; any form that can be read may be typed
+
+
+class MqttSpec(_Player):
+    """A player at the other end of an MQTT 5 broker, who takes requests by its own name."""
+
+    kind: Literal["mqtt"] = "mqtt"
+    broker: str = Field(pattern=r"^mqtts?://[^/\s@:]+(:\d+)?$")  # mqtts: over TLS
+    agent: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")  # the name it answers to
+    prefix: str = Field(default="madang", pattern=r"^[^#+\s$][^#+\s]{0,64}$")
+    username: str = ""
+    password_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    notation: Notation = "uci"
+    max_pending: int = Field(default=64, ge=1, le=10_000)  # requests on their way at once
+    startup_timeout: float = Field(default=30.0, gt=0)  # seconds until it has to be there
+    stall_timeout: float = Field(default=120.0, gt=0)  # seconds for one move, absences included
+    policy: Policy = Field(default_factory=Policy)
+
+
 Behaviour = Literal[
     "moves", "crash", "stall", "flood", "illegal", "late", "wrong_turn", "fail_start", "garbage"
 ]
@@ -212,7 +235,14 @@ class ScriptedSpec(_Player):
 
 
 AgentSpec = Annotated[
-    RandomSpec | MaterialSpec | UciSpec | LlmSpec | EndpointSpec | ScriptedSpec,
+    RandomSpec
+    | MaterialSpec
+    | UciSpec
+    | LlmSpec
+    | EndpointSpec
+    | HumanSpec
+    | MqttSpec
+    | ScriptedSpec,
     Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[AgentSpec] = TypeAdapter(AgentSpec)
@@ -222,6 +252,8 @@ SPECS: Mapping[str, type[_Player]] = {
     "uci": UciSpec,
     "llm": LlmSpec,
     "endpoint": EndpointSpec,
+    "human": HumanSpec,
+    "mqtt": MqttSpec,
     "scripted": ScriptedSpec,
 }
 
@@ -286,7 +318,7 @@ def _fields_at(model: type[BaseModel] | None, path: list[str]) -> list[str]:
 
 def _who(who: str) -> dict[str, Any]:
     head, _, rest = who.partition(":")
-    if head in ("random", "material") and not rest:
+    if head in ("random", "material", "human") and not rest:
         return {"kind": head}
     if head in KNOWN_ENGINES and not rest:
         return {"kind": "uci", "path": head}
@@ -296,11 +328,13 @@ def _who(who: str) -> dict[str, Any]:
         return _scripted(rest)
     if head == "llm" and rest:
         return _llm(rest)
+    if head == "mqtt" and rest:
+        return {"kind": "mqtt", "agent": rest}
     if head == "endpoint" and rest:
         return {"kind": "endpoint", "model": rest}
     if head in KNOWN_MODELS:
         return _llm(who)
-    known = ["random", "material", *KNOWN_ENGINES, *KNOWN_MODELS]
+    known = ["random", "material", "human", *KNOWN_ENGINES, *KNOWN_MODELS]
     raise SpecError(
         f"unknown player {who!r}{nearest(head, known)}: known are {', '.join(known)}; "
         "others are written uci:/path/to/engine or llm:/path/to/model:MODE"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import typer
 
-from arena.commands import board, care, hand_on, look, model, play, prompt, serve, setup
+from arena.commands import agent, board, care, hand_on, look, model, play, prompt, serve, setup
 
 app = typer.Typer(
     name="arena",
@@ -35,6 +35,7 @@ for command in COMMANDS:
     app.command()(command)
 app.add_typer(model.app, name="model")
 app.add_typer(care.app, name="db")
+app.add_typer(agent.app, name="agent")
 
 LINGER_S = 1.0
 ONE_LINE: dict[tuple[str, str], int] = {
