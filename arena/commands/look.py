@@ -169,7 +169,7 @@ def export(
     db: DbOption = DEFAULT_DB,
     run: RunOption = None,
 ) -> None:
-    """Write the games of a run as PGN, GIB, CSV or Parquet.
+    """Write the games of a run as PGN, GIB, CSV or EPD.
 
     \b
     arena export games.pgn --db demo.db
