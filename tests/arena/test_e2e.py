@@ -126,8 +126,9 @@ def test_random_and_uci_players_need_no_torch(tmp_path: Path) -> None:
     if find_binary("stockfish") is None:
         pytest.skip("skipped: no stockfish (Debian: apt install stockfish)")
     db = tmp_path / "a.db"
+    engine = "stockfish?nodes=50&startup_timeout=300&stall_timeout=300"  # the machine may be busy
     done = arena(
-        "play", "random", "stockfish?nodes=50", "--db", str(db), "--max-plies", "12",
+        "play", "random", engine, "--db", str(db), "--max-plies", "12",
         "--at-cap", "material", without=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
