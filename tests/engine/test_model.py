@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from engine.hub import models_dir
@@ -60,6 +61,19 @@ def oracle(folder: Path, tokens: TokenIds) -> Tensor:
 def test_logits_equal_transformers(tmp_path: Path, changes: dict[str, Any], length: int) -> None:
     folder = write_checkpoint(tmp_path, **changes)
     tokens = tokens_of(length, length)
+    found = last_logits(make_runner(folder), tokens)
+    assert (found - oracle(folder, tokens)).abs().max() < TOLERANCE
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_stored_head_beside_tied_embeddings(tmp_path: Path, same: bool) -> None:
+    """Both spellings of checkpoints are used as transformers uses them."""
+    folder = write_checkpoint(tmp_path, tie_word_embeddings=True)
+    tensors = load_file(folder / "model.safetensors")
+    embedding = tensors["model.embed_tokens.weight"]
+    tensors["lm_head.weight"] = embedding.clone() if same else embedding.flip(0).contiguous()
+    save_file(tensors, folder / "model.safetensors")
+    tokens = tokens_of(3, 40)
     found = last_logits(make_runner(folder), tokens)
     assert (found - oracle(folder, tokens)).abs().max() < TOLERANCE
 
