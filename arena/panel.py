@@ -32,13 +32,22 @@ NAME_WIDTH = 34
 
 
 class PlainLines:
-    """One line a game started or finished, for logs and pipes; faults go to `errors`."""
+    """One line a game started or finished, for logs and pipes; faults go to `errors`.
 
-    def __init__(self, lines: TextIO | None, errors: TextIO) -> None:
+    `where` says where else to watch, once the run is really being played.
+    """
+
+    def __init__(self, lines: TextIO | None, errors: TextIO, where: tuple[str, ...] = ()) -> None:
         self._lines = lines
         self._errors = errors
+        self._where = where
+
+    def announce(self) -> None:
+        for line in self._where:
+            print(line, file=self._errors, flush=True)
 
     async def follow(self, events: Subscription) -> None:
+        self.announce()
         view = RunView(time.monotonic)
         async for event in events:
             view.apply(event)

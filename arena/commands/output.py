@@ -68,9 +68,7 @@ def _follower(output: Output, where: str) -> "Follower":
         return LivePanel(Console(stderr=True), lines)
     if output.quiet:
         return PlainLines(None, sys.stderr)
-    for line in lines:
-        typer.echo(line, err=True)
-    return PlainLines(sys.stderr if output.as_json else sys.stdout, sys.stderr)
+    return PlainLines(sys.stderr if output.as_json else sys.stdout, sys.stderr, lines)
 
 
 def finish(

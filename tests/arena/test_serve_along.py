@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.commands.output import Output, followed
+from arena.panel import PlainLines
 from arena.store import Store
 
 
@@ -16,7 +17,9 @@ def test_the_viewer_lives_as_long_as_the_run(
 ) -> None:
     pytest.importorskip("uvicorn")
     db = str(tmp_path / "cup.db")
-    with Store.open(db), followed(Output(db, port=0)):
+    with Store.open(db), followed(Output(db, port=0)) as shown:
+        assert isinstance(shown, PlainLines)
+        shown.announce()
         (line, _) = capsys.readouterr().err.splitlines()
         url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
         with urllib.request.urlopen(url, timeout=10) as page:
