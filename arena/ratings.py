@@ -78,7 +78,8 @@ class Difference:
             return f"{pair}: never met, directly or through others"
         if self.told_apart:
             spread = f"{self.low:+.0f} to {self.high:+.0f}"
-            return f"{pair}: {self.difference:+.0f} (95 %: {spread})".replace("-", "−")
+            figures = f"{self.difference:+.0f} (95 %: {spread})".replace("-", "−")
+            return f"{pair}: {figures}"
         count = f"more than {MANY:,}" if self.more_pairs is None else f"about {self.more_pairs:,}"
         plural = "pair" if self.more_pairs == 1 else "pairs"
         return f"{pair}: cannot be told apart; {count} more {plural} needed"

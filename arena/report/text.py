@@ -1,15 +1,14 @@
 """The same figures for a terminal: aligned columns, every rating with its interval.
 
-Widths count terminal cells, so Hangul names stand straight. Names and details come from outside:
-control characters in them are shown, never sent.
+How lines and columns are made to fit is `arena.report.layout`'s business.
 """
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from arena.store import Store
 
+from .layout import table, terminal_width, without_empty, wrapped
 from .standings import standings
 from .summary import summary
 
@@ -17,65 +16,58 @@ Row = Mapping[str, Any]
 SMALL_MODEL = "A 135M model tests the plumbing and not chess: read the tables as such."
 
 
-def standings_text(store: Store, run_id: int | Sequence[int] | None = None) -> str:
-    """Every table of `standings`."""
-    return "\n\n".join(_standings(table) for table in standings(store, run_id)["games"])
+def standings_text(
+    store: Store,
+    run_id: int | Sequence[int] | None = None,
+    columns: int | None = None,
+    **words: Any,
+) -> str:
+    """Every table of `standings`, which takes `words`; `columns` None: the terminal's."""
+    columns = columns or terminal_width()
+    found = standings(store, run_id, **words)["games"]
+    return "\n\n".join(_standings(pool, columns) for pool in found)
 
 
-def summary_text(store: Store, run_id: int | None = None) -> str:
+def summary_text(store: Store, run_id: int | None = None, columns: int | None = None) -> str:
     """Standings, endings, latency and the engine's use of a run."""
+    columns = columns or terminal_width()
     found = summary(store, run_id)
     run = found["run"]
-    parts = [_standings(table) for table in standings(store, run["id"])["games"]]
-    parts += [_endings(found["games"]), _latency(found["players"]), _engines(found["engines"])]
+    parts = [_standings(pool, columns) for pool in standings(store, run["id"])["games"]]
+    parts += [
+        _endings(found["games"], columns),
+        _latency(found["players"], columns),
+        _engines(found["engines"], columns),
+    ]
     if any("135m" in model.lower() for model in run["models"]):
         parts.append(SMALL_MODEL)
     return "\n\n".join(part for part in parts if part)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` of them to the left."""
-    cells = [[clean(cell) for cell in row] for row in (headers, *rows)]
-    widths = [max(width(row[column]) for row in cells) for column in range(len(headers))]
-    lines = []
-    for row in cells:
-        parts = []
-        for column, cell in enumerate(row):
-            space = " " * (widths[column] - width(cell))
-            parts.append(cell + space if column < left else space + cell)
-        lines.append("  ".join(parts).rstrip())
-    return "\n".join(lines)
+def _standings(pool: Row, columns: int) -> str:
+    title = f"{pool['game']}, {pool['rules']}: {pool['rules_text']}"
+    lines = [title, *([f"under {pool['terms']}"] if pool["terms"] else [])]
+    if not any(player["games"] for player in pool["players"]):
+        return f"{wrapped(title, columns)}\nno rated game yet"
+    tables = [_table(pool, columns)]
+    notes = [*pool["verdicts"]]
+    if first := pool["first_move"]:
+        notes.append(f"moving first: {_signed(first['rating'])} ({_range(first)})")
+    if pool["board"]["games"] < sum(player["games"] for player in pool["players"]) / 2:
+        tables.append(_board(pool, columns))
+    if match := pool["match"]:
+        notes.append(match_line(match))
+    head = "\n".join(wrapped(line, columns) for line in lines)
+    said = "\n".join(wrapped(note, columns) for note in notes)
+    return "\n".join(part for part in (head, "\n\n".join(tables), said) if part)
 
 
-def width(text: str) -> int:
-    """Terminal cells."""
-    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
-
-
-def clean(text: str) -> str:
-    """One line without control characters or marks that turn the direction of writing."""
-    hidden = ("Cc", "Cf", "Cs", "Zl", "Zp")
-    return "".join("·" if unicodedata.category(char) in hidden else char for char in text)
-
-
-def _standings(pool: Row) -> str:
+def _table(pool: Row, columns: int) -> str:
     league = any("league" in player for player in pool["players"])
     headers = ["player", "games", "score", pool["scale"], "95 %", "distinct"]
     headers += ["forfeits", "legality", "legal mass", *(["league"] if league else [])]
     rows = [_standing(player, league) for player in pool["players"]]
-    lines = [f"{pool['game']}, {pool['rules']}: {pool['rules_text']}", table(headers, rows)]
-    if pool["terms"]:
-        lines.insert(1, f"under {pool['terms']}")
-    lines += [clean(verdict) for verdict in pool["verdicts"]]
-    played = any(player["games"] for player in pool["players"])
-    if first := pool["first_move"]:
-        lines.append(f"moving first: {_signed(first['rating'])} ({_range(first)})")
-    if played and pool["board"]["games"] < sum(p["games"] for p in pool["players"]) / 2:
-        lines.append(_board(pool))
-    if match := pool["match"]:
-        lines.append(_match(match))
-    return "\n".join(lines) if played else f"{lines[0]}\nno rated game yet"
+    return table(*without_empty(headers, rows), columns=columns)
 
 
 def _standing(player: Row, league: bool) -> list[str]:
@@ -96,25 +88,28 @@ def _standing(player: Row, league: bool) -> list[str]:
     ]
 
 
-def _board(pool: Row) -> str:
+def _board(pool: Row, columns: int) -> str:
+    """The second table: what the games say that nobody forfeited and nobody adjudicated."""
     count = pool["board"]["games"]
     if not count:
         return "decided on the board: none"
-    shown = [
-        f"{clean(p['name'])} {_signed(p['rating'])} ({_range(p)})"
+    rows = [
+        [p["name"], str(p["games"]), f"{p['score']:g}", _signed(p["rating"]), _range(p)]
         for p in pool["board"]["players"]
         if p["games"]
     ]
-    return f"decided on the board ({count}): {', '.join(shown)}"
+    headers = ["player", "games", "score", pool["scale"], "95 %"]
+    return f"decided on the board: {count}\n{table(headers, rows, columns=columns)}"
 
 
-def _match(match: Row) -> str:
+def match_line(match: Row) -> str:
+    """What a match of two says, seen by the better of them."""
     counts = " ".join(map(str, match["pentanomial"]))
     elo, nelo = (_figure(match, name) for name in ("elo", "nelo"))
     los = "–" if match["los"] is None else f"{match['los']:.1%}"
     test = match["sprt"]
     return (
-        f"{clean(match['a'])} − {clean(match['b'])}: Elo {elo}, normalised {nelo}, LOS {los}, "
+        f"{match['a']} − {match['b']}: Elo {elo}, normalised {nelo}, LOS {los}, "
         f"pairs 0 ½ 1 1½ 2: {counts}, LLR {test['llr']:.2f} "
         f"({test['bounds'][0]:.2f}, {test['bounds'][1]:.2f}) [{test['elo0']:g}, {test['elo1']:g}]"
     )
@@ -127,7 +122,7 @@ def _figure(match: Row, name: str) -> str:
     return f"{_signed(match[name])} ({_signed(low)} to {_signed(high)})"
 
 
-def _endings(games: Sequence[Row]) -> str:
+def _endings(games: Sequence[Row], columns: int) -> str:
     rows = [
         (game["game"], end["ending"], end["termination"], end["result"], str(end["games"]))
         for game in games
@@ -136,10 +131,11 @@ def _endings(games: Sequence[Row]) -> str:
     rows += [(game["game"], "open", "", "", str(game["open"])) for game in games if game["open"]]
     if not rows:
         return ""
-    return "How games ended\n" + table(("game", "by", "termination", "result", "games"), rows, 4)
+    headers = ("game", "by", "termination", "result", "games")
+    return "How games ended\n" + table(headers, rows, 4, columns)
 
 
-def _latency(players: Sequence[Row]) -> str:
+def _latency(players: Sequence[Row], columns: int) -> str:
     headers = ("player", "game", "moves", "move", "queue", "TTFT", "decode", "tokens/s", "hits")
     rows = []
     for player in players:
@@ -159,10 +155,10 @@ def _latency(players: Sequence[Row]) -> str:
     if not rows:
         return ""
     title = "Latency, seconds: p50 / p90 / p95 (TTFT contains the queue)"
-    return f"{title}\n{table(headers, rows, 2)}"
+    return f"{title}\n{table(*without_empty(headers, rows), 2, columns)}"
 
 
-def _engines(engines: Sequence[Row]) -> str:
+def _engines(engines: Sequence[Row], columns: int) -> str:
     rows = [
         (
             engine["model"],
@@ -179,7 +175,7 @@ def _engines(engines: Sequence[Row]) -> str:
     ]
     headers = ["engine", "steps", "mean batch", "rows/step", "prefix hits", "tokens/s"]
     headers += ["peak running", "peak KV", "preemptions"]
-    return table(headers, rows) if rows else ""
+    return table(*without_empty(headers, rows), columns=columns) if rows else ""
 
 
 def _spread(times: Row | None) -> str:

@@ -3,14 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from arena.records import Status, Termination
-from arena.report import summary, summary_text
+from arena.report import standings_text, summary, summary_text
+from arena.report.layout import distinct, table, width
 from arena.report.summary import percentiles
-from arena.report.text import table, width
 from arena.store import Store, StoreError
 
 from .report_kit import agent, new_run, pair_slots, record
@@ -97,3 +98,40 @@ def test_columns_stand_straight_with_wide_letters() -> None:
     lines = table(("player", "score"), [("마당", "1"), ("a", "22"), ("é", "3")]).splitlines()
     assert len({width(line) for line in lines}) == 1
     assert lines[1] == "마당        1"
+
+
+NAMES = (
+    "smollm2-135m:q4_1→fp32:constrained:history",
+    "smollm2-135m:q4_1→fp32:constrained:position",
+    "아주 긴 이름을 가진 장기 선수 " + "가" * 30,
+)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_nothing_printed_is_wider_than_the_terminal(store: Store, columns: int) -> None:
+    slots = [
+        slot
+        for number, (a, b) in enumerate(combinations(NAMES, 2))
+        for slot in pair_slots(a, b, 2, start=4 * number)
+    ]
+    run_id = new_run(store, [agent(name) for name in NAMES], slots)
+    for slot in slots:
+        asyncio.run(record(store, run_id, slot, "1-0" if slot.first == NAMES[0] else "0-1"))
+    for text in (standings_text(store, columns=columns), summary_text(store, columns=columns)):
+        assert max(width(line) for line in text.splitlines()) <= columns
+        assert "ined:history" in text
+        assert "ned:position" in text
+
+
+def test_a_wide_table_goes_on_below_itself() -> None:
+    headers = ["player", *(f"column {n}" for n in range(6))]
+    rows = [["a" * 30 + "x", *"012345"], ["a" * 30 + "y", *"012345"]]
+    lines = table(headers, rows, columns=50).splitlines()
+    assert [line.split()[0] for line in lines if line].count("player") == 3
+    assert all(width(line) <= 50 for line in lines)
+    assert {line.split()[0][-1] for line in lines if line.startswith("aaa")} == {"x", "y"}
+
+
+def test_names_that_would_look_alike_are_written_out() -> None:
+    one, other = "m" * 20 + "1" + "n" * 30, "m" * 20 + "2" + "n" * 30
+    assert distinct([one, other, "p" * 40], 12) == [one, other, "ppp…pppppppp"]
