@@ -1,16 +1,18 @@
-"""The product on the CPU: oneDNN with the weight packed once, else torch's linear on padded rows.
+"""The product on the CPU: oneDNN with the weight packed once, else torch's linear.
 
-oneDNN's packed product gave every row the same bits for any number of rows from 1 to 3,000, and is
-the faster one at few rows. torch's own linear picks another kernel below 4 rows and splits them
-over threads in whatever way, so there rows are padded to a multiple of 4.
+oneDNN's packed product is the faster one at few rows. Rows are padded where the library, on this
+machine and for this shape, would otherwise change a row's bits with their number.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-ROW_MULTIPLE = 4
+from .padding import Padding, find_padding
+
+_found: dict[tuple[object, ...], Padding] = {}  # by shape, library and threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +26,33 @@ class PackedWeight:
     is_packed: bool  # oneDNN's own layout; only oneDNN can read it
 
     def multiply(self, x: Tensor, residual: Tensor | None) -> Tensor:
+        rows = len(x)
+        if missing := self.padding().missing(rows):
+            x = _filled(x, missing)
+            residual = None if residual is None else _filled(residual, missing)
+        return self._product(x, residual)[:rows]
+
+    def padding(self) -> Padding:
+        """Tried once a shape, library and number of threads."""
+        data = self.data
+        key = (self.num_out, self.num_in, self.is_packed, data.dtype, torch.get_num_threads())
+        if key not in _found:
+            row = torch.randn(1, self.num_in, generator=torch.Generator().manual_seed(1))
+            product = partial(self._product, residual=None)
+            _found[key] = find_padding(product, row.to(data), self.num_out)
+        return _found[key]
+
+    def _product(self, x: Tensor, residual: Tensor | None) -> Tensor:
         if not self.is_packed:
-            return _padded(x, self.data, self.bias, residual)
+            y = torch.nn.functional.linear(x, self.data, self.bias)
+            return y if residual is None else y.add_(residual)
         ops = torch.ops.mkldnn
-        y: Tensor
+        out: Tensor
         if residual is None:
-            y = ops._linear_pointwise(x, self.data, self.bias, "none", [], "")
+            out = ops._linear_pointwise(x, self.data, self.bias, "none", [], "")
         else:
-            y = ops._linear_pointwise.binary(x, residual, self.data, self.bias, "add")
-        return y
+            out = ops._linear_pointwise.binary(x, residual, self.data, self.bias, "add")
+        return out
 
 
 def pack(weight: Tensor, bias: Tensor | None = None) -> PackedWeight:
@@ -52,10 +72,5 @@ def has_onednn() -> bool:
     )
 
 
-def _padded(x: Tensor, weight: Tensor, bias: Tensor | None, residual: Tensor | None) -> Tensor:
-    rows = x.shape[0]
-    missing = -rows % ROW_MULTIPLE
-    if missing:
-        x = torch.cat((x, x.new_zeros(missing, x.shape[1])))
-    y = torch.nn.functional.linear(x, weight, bias)[:rows]
-    return y if residual is None else y.add_(residual)
+def _filled(x: Tensor, missing: int) -> Tensor:
+    return torch.cat((x, x.new_zeros(missing, x.shape[1])))
