@@ -42,6 +42,20 @@ class HeadNorms:
     key: Tensor
     eps: float
 
+    @classmethod
+    def load(
+        cls, weights: Mapping[str, Tensor], layer: int, config: ModelConfig, offset: float = 0.0
+    ) -> "HeadNorms":
+        """`offset` is added to the stored weights (1 in Gemma)."""
+        query, key = (
+            interleave(
+                weights[f"model.layers.{layer}.self_attn.{name}_norm.weight"].float() + offset,
+                config.head_dim,
+            )
+            for name in "qk"
+        )
+        return cls(query, key, config.rms_norm_eps)
+
 
 @dataclass(frozen=True, slots=True)
 class Attention:

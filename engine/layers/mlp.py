@@ -1,6 +1,6 @@
 """The gated MLP of one layer: gate and up in one product, then down, added to the residual."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,11 +12,19 @@ from kernels.silu_mul import silu_mul
 
 @dataclass(frozen=True, slots=True)
 class GatedMLP:
+    """`activate` takes [rows, 2·inner], gate first, to [rows, inner]."""
+
     gate_up: PackedWeight
     down: PackedWeight
+    activate: Callable[[Tensor], Tensor]
 
     @classmethod
-    def load(cls, weights: Mapping[str, Tensor], layer: int) -> "GatedMLP":
+    def load(
+        cls,
+        weights: Mapping[str, Tensor],
+        layer: int,
+        activate: Callable[[Tensor], Tensor] = silu_mul,
+    ) -> "GatedMLP":
         prefix = f"model.layers.{layer}.mlp."
         gate, up = (weights[f"{prefix}{name}_proj.weight"].float() for name in ("gate", "up"))
         biases = [weights.get(f"{prefix}{name}_proj.bias") for name in ("gate", "up", "down")]
@@ -25,8 +33,9 @@ class GatedMLP:
         return cls(
             gate_up=pack(torch.cat((gate, up)), both),
             down=pack(weights[prefix + "down_proj.weight"].float(), down_bias),
+            activate=activate,
         )
 
-    def __call__(self, x: Tensor, residual: Tensor) -> Tensor:
-        """Normed rows [rows, hidden] → residual + MLP(x)."""
-        return linear(silu_mul(linear(x, self.gate_up)), self.down, residual)
+    def __call__(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        """Normed rows [rows, hidden] → MLP(x), with the residual added where it is given."""
+        return linear(self.activate(linear(x, self.gate_up)), self.down, residual)

@@ -6,12 +6,16 @@ from engine.model_config import ModelError, read_config
 from engine.weights import load_tensors
 
 from .decoder import Decoder
+from .gemma3 import load_gemma3
 from .llama import load_llama
+from .qwen3 import load_qwen3
 
 LOADERS = {
     "LlamaForCausalLM": load_llama,
     "MistralForCausalLM": load_llama,  # the same decoder, with a window where config.json has one
     "Qwen2ForCausalLM": load_llama,  # biases on q, k and v, which come with the weights
+    "Qwen3ForCausalLM": load_qwen3,
+    "Gemma3ForCausalLM": load_gemma3,
 }
 
 __all__ = ["LOADERS", "Decoder", "ModelError", "load_model"]
@@ -23,12 +27,6 @@ def load_model(model_dir: Path, max_model_len: int | None = None) -> Decoder:
     Raises ModelError with one line that names what is wrong and what to do.
     """
     config = read_config(model_dir)
-    loader = LOADERS.get(config.architecture)
-    if loader is None:
-        raise ModelError(
-            f"architecture {config.architecture} of {model_dir} cannot be computed yet; "
-            f"known: {', '.join(LOADERS)}"
-        )
     positions = config.max_position_embeddings
     if max_model_len is not None and max_model_len > positions:
         raise ModelError(
@@ -36,6 +34,6 @@ def load_model(model_dir: Path, max_model_len: int | None = None) -> Decoder:
         )
     weights = load_tensors(model_dir, config)
     try:
-        return loader(weights, config, max_model_len or positions)
+        return LOADERS[config.architecture](weights, config, max_model_len or positions)
     finally:
         weights.close()

@@ -51,7 +51,7 @@ class PreNormLayer:
 class Decoder:
     """`embedding` [vocabulary, hidden]; `head` may be packed from the same weight, `head_rows`
     [vocabulary, hidden] is the head unpacked, for products with a few tokens; `ropes` complex64
-    [positions, head_dim/2] by kind of layer."""
+    [positions, head_dim/2] by kind of layer; `embedding_scale` multiplies embedded rows."""
 
     config: ModelConfig
     embedding: Tensor
@@ -60,6 +60,7 @@ class Decoder:
     head: PackedWeight
     head_rows: Tensor
     ropes: Mapping[str, Tensor]
+    embedding_scale: float = 1.0
 
     @property
     def max_model_len(self) -> int:
@@ -68,6 +69,8 @@ class Decoder:
     def forward(self, step: StepTensors, cache: KVCache, num_layers: int | None = None) -> Tensor:
         """Normed hidden rows [wanted, hidden] of a step. `num_layers`: only the first so many."""
         x = torch.nn.functional.embedding(step.input_ids, self.embedding)
+        if self.embedding_scale != 1.0:
+            x = x * self.embedding_scale
         last = (num_layers or len(self.layers)) - 1
         for i, layer in enumerate(self.layers[: last + 1]):
             x = layer(x, cache.layer(i), step, step.wanted if i == last else None)

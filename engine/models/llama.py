@@ -1,10 +1,10 @@
 """Llama and its likes: SmolLM2, Mistral (with its window), Qwen2 (with biases)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from engine.layers.attention import Attention
+from engine.layers.attention import Attention, HeadNorms
 from engine.layers.mlp import GatedMLP
 from engine.layers.rope import rope_table
 from engine.model_config import ModelConfig, ModelError
@@ -12,9 +12,19 @@ from kernels.linear import pack
 
 from .decoder import Decoder, PreNormLayer
 
+NormLoader = Callable[[Mapping[str, Tensor], int, ModelConfig], HeadNorms]
 
-def load_llama(weights: Mapping[str, Tensor], config: ModelConfig, num_positions: int) -> Decoder:
-    """Raises ModelError on an activation other than silu."""
+
+def load_llama(
+    weights: Mapping[str, Tensor],
+    config: ModelConfig,
+    num_positions: int,
+    head_norms: NormLoader | None = None,
+) -> Decoder:
+    """`head_norms` loads a layer's norms over heads, where the architecture has them.
+
+    Raises ModelError on an activation other than silu.
+    """
     if config.hidden_act != "silu":
         raise ModelError(f"config.json: hidden_act {config.hidden_act!r} is not silu")
     embedding = weights["model.embed_tokens.weight"].float()
@@ -24,7 +34,9 @@ def load_llama(weights: Mapping[str, Tensor], config: ModelConfig, num_positions
     return Decoder(
         config=config,
         embedding=embedding,
-        layers=tuple(_layer(weights, config, i) for i in range(config.num_hidden_layers)),
+        layers=tuple(
+            _layer(weights, config, i, head_norms) for i in range(config.num_hidden_layers)
+        ),
         norm=weights["model.norm.weight"].float(),
         head=pack(head_rows),
         head_rows=head_rows,
@@ -32,11 +44,14 @@ def load_llama(weights: Mapping[str, Tensor], config: ModelConfig, num_positions
     )
 
 
-def _layer(weights: Mapping[str, Tensor], config: ModelConfig, i: int) -> PreNormLayer:
+def _layer(
+    weights: Mapping[str, Tensor], config: ModelConfig, i: int, head_norms: NormLoader | None
+) -> PreNormLayer:
     prefix = f"model.layers.{i}."
+    norms = head_norms(weights, i, config) if head_norms else None
     return PreNormLayer(
         attention_norm=weights[prefix + "input_layernorm.weight"].float(),
-        attention=Attention.load(weights, i, config),
+        attention=Attention.load(weights, i, config, norms),
         mlp_norm=weights[prefix + "post_attention_layernorm.weight"].float(),
         mlp=GatedMLP.load(weights, i),
         eps=config.rms_norm_eps,

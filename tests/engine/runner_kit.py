@@ -29,6 +29,29 @@ SMALL = {
     "max_position_embeddings": 2048,
 }
 
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 256,
+}
+MISTRAL = {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 100}
+QWEN2 = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+QWEN3 = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
+WINDOW = {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 1}
+GEMMA3 = {
+    "architectures": ["Gemma3ForCausalLM"],
+    "model_type": "gemma3_text",
+    "hidden_activation": "gelu_pytorch_tanh",
+    "query_pre_attn_scalar": 40,
+    "sliding_window": 50,
+    "sliding_window_pattern": 3,
+    "rope_theta": 300000.0,
+    "rope_local_base_freq": 5000.0,
+}
+
 
 def write_checkpoint(folder: Path, seed: int = 0, **changes: Any) -> Path:
     """A random model directory; weights large enough that logits differ well."""
