@@ -77,7 +77,7 @@ class LocalModel:
         loading = self._loading
         if loading is None or not loading.done() or loading.exception() is not None:
             return Telemetry(self._model, loading=self.failure is None)
-        return _telemetry(self._model, loading.result().engine.snapshot())
+        return telemetry_of(self._model, loading.result().engine.snapshot())
 
     async def close(self) -> None:
         """End the engine; open requests fail. A load that still runs ends by itself."""
@@ -270,7 +270,8 @@ def _usage(stats: RequestStats) -> Usage:
     return Usage(stats.prompt_tokens, stats.cached_tokens, stats.completion_tokens)
 
 
-def _telemetry(model: str, now: EngineSnapshot) -> Telemetry:
+def telemetry_of(model: str, now: EngineSnapshot) -> Telemetry:
+    """A snapshot as it is shown and kept."""
     return Telemetry(
         model=model,
         loading=False,

@@ -47,7 +47,7 @@ def serve(
     Port 0 takes a free one. An address other than loopback needs a token; one is made where none
     is given, and is part of the address that is announced.
     """
-    with Store.open(store_url, create=False) as store, _listen(host, port) as listener:
+    with Store.open(store_url, create=False) as store, listen(host, port) as listener:
         server, url = _server(store, listener, host, token)
         announce(url)
         with suppress(KeyboardInterrupt):
@@ -60,7 +60,7 @@ def start_background(
     """Serve a record from a thread while this process goes on. Raises ServeError, StoreError."""
     store = Store.open(store_url, create=False)
     try:
-        listener = _listen(host, port)
+        listener = listen(host, port)
     except ServeError:
         store.close()
         raise
@@ -95,7 +95,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 takes a free one. Raises ServeError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
