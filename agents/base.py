@@ -6,7 +6,7 @@ Everything here is frozen and knows nothing about tensors, prompts or databases.
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from games.base import Game, GameState, Move, Side
 
@@ -157,6 +157,16 @@ class Telemetry:
     busy_seconds: float = 0.0  # spent inside steps
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `fail`: no game can be played so; `warn`: some cannot, or
+    something is worth knowing."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    detail: str  # one line
+
+
 class AgentError(Exception):
     """The agent cannot start or go on; one line that names the thing and the fix."""
 
@@ -181,3 +191,12 @@ class Agent(Protocol):
     async def end_game(self, game_id: str) -> None: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class CountsFaults(Protocol):
+    """An agent that keeps count of what its other end did wrong beside its answers."""
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        """What happened → how often since its start; what never happened may be left out."""

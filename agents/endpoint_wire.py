@@ -209,7 +209,9 @@ def _ollama_chunk(data: Mapping[str, Any]) -> Chunk:
     message = message if isinstance(message, dict) else {}
     done = data.get("done") is True
     usage = Usage(
-        prompt=_count(data.get("prompt_eval_count")), completion=_count(data.get("eval_count"))
+        prompt=_count(data.get("prompt_eval_count")),
+        cached=_count(data.get("prompt_eval_cached_count")),
+        completion=_count(data.get("eval_count")),
     )
     return Chunk(
         content=_text(message.get("content")),

@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Mapping
 
 import aiomqtt
 
@@ -56,6 +57,13 @@ class MqttAgent:
     @property
     def info(self) -> AgentInfo:
         return self._info
+
+    @property
+    def faults(self) -> Mapping[str, int]:
+        return {
+            "answers to no open request": self._dropped,
+            "broken connections": max(0, self._connections - 1),
+        }
 
     @property
     def dropped(self) -> int:

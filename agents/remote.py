@@ -133,15 +133,19 @@ class RemoteModel:
     async def calibrate(self, times: int) -> float | None:
         """Prompt tokens a byte of prose, from a prompt of `times` and one of twice as many probe
         texts; None where the server reports no usage. Raises BackendError."""
-        counts = [await self._probe(times), await self._probe(2 * times)]
+        counts = [await self.prompt_tokens(times), await self.prompt_tokens(2 * times)]
         if not all(counts):
             return None
         return (counts[1] - counts[0]) / (times * len(PROBE.encode()))
 
-    async def _probe(self, times: int) -> int:
+    async def prompt_tokens(self, times: int) -> int:
+        """Prompt tokens that the server reports of so many probe texts; 0 where it reports none.
+
+        A prompt it cuts is counted as it was cut and stops nothing. Raises BackendError.
+        """
         message = Message("user", PROBE * times)
         ask = Ask("probe", (message,), Sampling(max_tokens=1), timeout_s=self._spec.timeout_s)
-        got, _, _ = await self._exchange(ask, None)
+        got, _, _ = await self._exchange(ask, None, whole=False)
         return got.usage.prompt
 
     def telemetry(self) -> Telemetry:
@@ -227,10 +231,10 @@ class RemoteModel:
         )
 
     async def _exchange(
-        self, ask: Ask, choices: tuple[str, ...] | None
+        self, ask: Ask, choices: tuple[str, ...] | None, *, whole: bool = True
     ) -> tuple[_Got, float, float]:
         """One request with its retries: (what came, when it was asked for, when it got a place).
-        Raises BackendError."""
+        Raises BackendError; with `whole`, also for a prompt that was cut."""
         asked = time.monotonic()
         self._waiting += 1
         try:
@@ -243,7 +247,8 @@ class RemoteModel:
             if self._cut:
                 raise BackendError("prompt_truncated", self._cut)
             got = await self._try(ask, choices)
-            self._check_prompt(ask, got.usage.prompt)
+            if whole:
+                self._check_prompt(ask, got.usage.prompt)
             return got, asked, began
         finally:
             self._running -= 1

@@ -55,9 +55,8 @@ class UciAgent:
         return self._info
 
     @property
-    def deaths(self) -> int:
-        """Processes that crashed or stalled so far."""
-        return self._deaths
+    def faults(self) -> Mapping[str, int]:
+        return {"processes that crashed or stalled": self._deaths}
 
     async def start(self) -> None:
         if not self._binary:

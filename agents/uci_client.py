@@ -152,7 +152,7 @@ class UciClient:
         """End it: politely where it listens, else by force. Safe to call twice."""
         process = self._process
         if process.returncode is None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, UciCrash):  # it may end by itself meanwhile
                 await self._send("quit")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), grace)

@@ -14,7 +14,19 @@ from collections.abc import Callable
 
 import typer
 
-from arena.commands import agent, board, care, hand_on, look, model, play, prompt, serve, setup
+from arena.commands import (
+    agent,
+    board,
+    care,
+    check,
+    hand_on,
+    look,
+    model,
+    play,
+    prompt,
+    serve,
+    setup,
+)
 
 app = typer.Typer(
     name="arena",
@@ -26,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
-    setup.init, setup.doctor, play.play, play.run, play.resume, play.extend,
+    setup.init, setup.doctor, check.check, play.play, play.run, play.resume, play.extend,
     look.status, look.standings, look.show, look.export, serve.serve,
     hand_on.share, hand_on.publish, hand_on.verify,
     prompt.prompt, board.legal, board.perft, board.convert, board.parse,
