@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.base import AgentInfo, derive_seed
-from agents.spec import LlmSpec, UciSpec
+from agents.spec import EndpointSpec, LlmSpec, MqttSpec, UciSpec
 from arena.config import Config, ConfigError, SectionConfig
 from arena.openings import BookError, pick, read_book
 from arena.records import Result, Slot
