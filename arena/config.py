@@ -22,9 +22,12 @@ from agents.naming import name_players
 from agents.spec import AgentSpec, EngineOptions, SpecError, load_spec, nearest
 from arena.adjudicate import AtCap, DrawRule, ResignRule
 from arena.clock import parse_tc
+from arena.sprt import Sprt
 from games.registry import GAMES, get_game
 
-Format = Literal["round_robin", "double_round_robin", "gauntlet", "match", "knockout", "swiss"]
+Format = Literal[
+    "round_robin", "double_round_robin", "gauntlet", "match", "knockout", "swiss", "sprt"
+]
 
 
 class ConfigError(ValueError):
@@ -71,6 +74,7 @@ class SectionConfig(_Frozen):
     pairs: int = Field(default=1, ge=1)  # colour-swapped pairs a pairing (single games: not swap)
     swap: bool = True
     rounds: int | None = Field(default=None, ge=1)  # swiss only
+    sprt: Sprt | None = None  # sprt only: is the first player better than the second?
     players: tuple[str, ...] = ()  # () = all; a gauntlet's first plays the rest
     openings: OpeningsConfig | None = None
     positions: tuple[str, ...] = ()  # FENs, one a pair in turn; () = drawn from openings
@@ -132,7 +136,11 @@ def _contradictions(section: SectionConfig) -> None:
         raise ValueError("format = 'swiss' needs rounds")
     if section.rounds is not None and section.format != "swiss":
         raise ValueError(f"rounds belongs to format = 'swiss', not {section.format!r}: use pairs")
-    if section.format in {"knockout", "swiss"} and not section.swap:
+    if (section.sprt is not None) != (section.format == "sprt"):
+        raise ValueError("format = 'sprt' and sprt = { elo0 = …, elo1 = … } go together: set both")
+    if section.sprt is not None and section.pairs != 1:
+        raise ValueError("format = 'sprt' plays until it decides: use sprt.max_pairs, not pairs")
+    if section.format in {"knockout", "swiss", "sprt"} and not section.swap:
         raise ValueError(f"format = {section.format!r} plays colour-swapped pairs: leave swap out")
 
 
@@ -260,11 +268,13 @@ def _check_players(config: Config) -> None:
             raise ConfigError(f"{where}: a player is named twice in players")
         if len(names) < 2:
             raise ConfigError(f"{where}: one player ({names[0]}) cannot play alone: add another")
-        if section.format == "match" and len(names) != 2:
-            raise ConfigError(f"{where}: a match has two players, not {len(names)}: name them")
+        if section.format in {"match", "sprt"} and len(names) != 2:
+            what = "a match" if section.format == "match" else "an SPRT"
+            raise ConfigError(f"{where}: {what} has two players, not {len(names)}: name them")
 
 
 _MODELS: dict[str, type[BaseModel]] = {"run": RunConfig, "games": SectionConfig}
+_RULES = {"draw": DrawRule, "resign": ResignRule, "sprt": Sprt}
 _TOP = ("run", "games", "players", "engine")
 
 
@@ -289,7 +299,6 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
         return list(_TOP)
     if names[1] == "openings":
         return list(OpeningsConfig.model_fields)
-    if names[1] in {"draw", "resign"}:
-        rule = DrawRule if names[1] == "draw" else ResignRule
-        return [field.name for field in dataclasses.fields(rule)]
+    if names[1] in _RULES:
+        return [field.name for field in dataclasses.fields(_RULES[names[1]])]
     return list(_MODELS[names[0]].model_fields)

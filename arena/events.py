@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agents.base import AgentInfo, Telemetry
 from arena.records import GameRecord, MoveRecord, Slot
+from arena.sprt import SprtState
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,19 @@ class GameFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SprtTested:
+    """A sequential test took another pair; the state is of the first player against the second."""
+
+    section: int
+    players: tuple[str, ...]
+    state: SprtState
+
+    @property
+    def text(self) -> str:
+        return f"{self.state.text} ({' − '.join(self.players)})"
+
+
+@dataclass(frozen=True, slots=True)
 class TelemetrySampled:
     samples: tuple[Telemetry, ...]
 
@@ -77,6 +91,7 @@ Event = (
     | GameStarted
     | MovePlayed
     | GameFinished
+    | SprtTested
     | TelemetrySampled
     | Noted
     | RunFinished

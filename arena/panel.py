@@ -18,7 +18,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from arena.events import AgentReady, Event, GameFinished, GameStarted, Noted, Subscription
+from arena.events import (
+    AgentReady,
+    Event,
+    GameFinished,
+    GameStarted,
+    Noted,
+    SprtTested,
+    Subscription,
+)
 from arena.records import GameRecord
 from arena.run_view import EngineRates, LiveGame, Rated, RunView, Score, finished_line, started_line
 from games.registry import get_game
@@ -63,6 +71,8 @@ def plain_line(event: Event, num_games: int) -> str:
     """The line of an event in the words of engine tournament managers; "" for none."""
     if isinstance(event, GameStarted):
         return started_line(event.slot, num_games)
+    if isinstance(event, SprtTested):
+        return event.text
     return finished_line(event.record) if isinstance(event, GameFinished) else ""
 
 
@@ -140,6 +150,7 @@ def draw(view: RunView, width: int, height: int, where: Sequence[str] = ()) -> R
     head: list[RenderableType] = [_title(view), _progress(view, width)]
     head += [_engine(rates) for rates in view.rates()]
     head += _agents(view)
+    head += [_line(clean(text)) for text in view.tests.values()]
     head += [_line(line, style="dim") for line in where]
     tables = _standings(view)
     used = len(head) + sum(len(scores) + 2 for scores in view.scores.values())

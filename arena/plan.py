@@ -12,8 +12,9 @@ from agents.spec import EndpointSpec, LlmSpec, MqttSpec, UciSpec
 from arena.config import Config, ConfigError, SectionConfig
 from arena.openings import BookError, pick, read_book
 from arena.records import Result, Slot
-from arena.rounds import SectionRounds
+from arena.rounds import Rounds, SectionRounds
 from arena.schedule import DYNAMIC, SectionPlan, Start, bases, expected_games, schedule
+from arena.sprt_rounds import SprtRounds
 from games.registry import get_game
 
 
@@ -27,7 +28,7 @@ class Plan:
 
     @property
     def num_games(self) -> int:
-        """Games of the whole run, if no knockout meeting is tied."""
+        """Games of the whole run, if no knockout is tied and no sequential test decides."""
         return sum(map(expected_games, self.sections))
 
 
@@ -46,10 +47,10 @@ def make_plan(config: Config) -> Plan:
 
 def make_rounds(
     sections: Sequence[SectionPlan], slots: Sequence[Slot], results: Mapping[int, Result]
-) -> list[SectionRounds]:
+) -> list[Rounds]:
     """The sections whose rounds are paired by results, as they stand after those results."""
     return [
-        SectionRounds(plan, number, base, slots, results)
+        (SprtRounds if plan.format == "sprt" else SectionRounds)(plan, number, base, slots, results)
         for number, (plan, base) in enumerate(zip(sections, bases(sections), strict=True))
         if plan.format in DYNAMIC
     ]
@@ -72,12 +73,13 @@ def repeat_warnings(plan: Plan, players: Sequence[AgentInfo]) -> Iterator[str]:
     """Pairings that would play one game again and again, move for move."""
     fixed = {info.name for info in players if info.deterministic}
     for section in plan.sections:
-        repeats = section.pairs - len(section.starts)
+        pairs = section.pairs if section.sprt is None else section.sprt.max_pairs
+        repeats = pairs - len(section.starts)
         alike = sorted(fixed & set(section.players))
         if repeats <= 0 or len(alike) < 2:
             continue
         yield (
-            f"{section.game}: {', '.join(alike)} always answer alike and {section.pairs} pairs "
+            f"{section.game}: {', '.join(alike)} always answer alike and {pairs} pairs "
             f"start from {len(section.starts)} position(s): their games will repeat; add openings"
         )
 
@@ -95,6 +97,8 @@ def _section(
         swap=section.swap,
         starts=_starts(config.run.seed, number, section, warnings),
         rounds=section.rounds or 1,
+        sprt=section.sprt,
+        ahead=-(-config.run.concurrency // 2),
     )
 
 

@@ -11,11 +11,27 @@ one game of it; a bye counts as won.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from arena.meetings import Meeting, meetings_by_round
 from arena.records import Result, Slot
 from arena.schedule import TIE_PAIRS, Base, Pairing, SectionPlan, make_pair
 from arena.swiss import swiss
+
+
+class Rounds(Protocol):
+    """A section whose later slots follow from results."""
+
+    @property
+    def section(self) -> int: ...
+
+    @property
+    def players(self) -> tuple[str, ...]: ...
+
+    def record(self, slot: Slot, result: Result) -> None: ...
+
+    def due(self) -> list[Slot]:
+        """Slots that the results so far have made due and that were not given before."""
 
 
 def next_slots(

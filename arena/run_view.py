@@ -18,6 +18,7 @@ from arena.events import (
     Noted,
     RunFinished,
     RunStarted,
+    SprtTested,
     TelemetrySampled,
 )
 from arena.records import NO_RESULT_ENDS, GameRecord, Slot
@@ -98,6 +99,7 @@ class RunView:
     )
     results: list[GameRecord] = field(default_factory=list)
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+    tests: dict[int, str] = field(default_factory=dict)  # section → how its SPRT stands
     ratings: dict[str, dict[str, Rated]] = field(default_factory=dict)  # set by who computes them
     samples: dict[str, deque[tuple[float, Telemetry]]] = field(default_factory=dict)
 
@@ -128,6 +130,8 @@ class RunView:
             case GameFinished():
                 self.live.pop(event.game_id, None)
                 self._finished(event.record)
+            case SprtTested():
+                self.tests[event.section] = event.text
             case TelemetrySampled():
                 for sample in event.samples:
                     kept = self.samples.setdefault(sample.model, deque(maxlen=RATE_SAMPLES))

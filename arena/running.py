@@ -18,7 +18,7 @@ from arena.config import Config, ConfigError, resolved
 from arena.events import EventBus, Subscription
 from arena.plan import make_plan, make_rounds, repeat_warnings, with_positions
 from arena.records import Slot
-from arena.rounds import SectionRounds
+from arena.rounds import Rounds
 from arena.store import Store, queries
 from arena.tournament import RunResult, Tournament, infos
 
@@ -42,7 +42,7 @@ class Work:
     run_id: int
     slots: tuple[Slot, ...]
     num_games: int
-    rounds: tuple[SectionRounds, ...]
+    rounds: tuple[Rounds, ...]
 
 
 class _Unwaited(ThreadPoolExecutor):

@@ -4,13 +4,14 @@ Knows nothing about agents, clocks or databases. The same configuration gives th
 the same ids for ever, so a resumed run finds its open ones. A pair is two slots with the same start
 and colours swapped; the k-th pair of every pairing starts alike, so all players meet the same
 openings. Formats whose later rounds need results (knockout, swiss) are made round by round by
-`arena.rounds`.
+`arena.rounds`, the pairs of a sequential test by `arena.sprt_rounds`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from arena.records import Slot
+from arena.sprt import Sprt
 
 Pairing = tuple[str, str]
 
@@ -35,6 +36,8 @@ class SectionPlan:
     swap: bool = True
     starts: tuple[Start, ...] = field(default=(Start(),))
     rounds: int = 1  # swiss only
+    sprt: Sprt | None = None  # sprt only
+    ahead: int = 1  # sprt: pairs on their way beyond the last one that counts
 
     @property
     def games_a_pair(self) -> int:
@@ -49,7 +52,7 @@ class Base:
     pair: int
 
 
-DYNAMIC = frozenset({"knockout", "swiss"})
+DYNAMIC = frozenset({"knockout", "swiss", "sprt"})
 TIE_PAIRS = 1
 """Pairs that a tied knockout meeting may add; then the player that was listed first goes on."""
 
@@ -80,6 +83,8 @@ def num_pairs(plan: SectionPlan) -> int:
     """Pairs that a section can come to at most."""
     if plan.format == "knockout":
         return num_meetings(plan) * (plan.pairs + TIE_PAIRS)
+    if plan.sprt is not None:
+        return plan.sprt.max_pairs
     return num_meetings(plan) * plan.pairs if plan.format == "swiss" else len([*pairings(plan)])
 
 
@@ -90,8 +95,8 @@ def num_meetings(plan: SectionPlan) -> int:
 
 
 def expected_games(plan: SectionPlan) -> int:
-    """Games of a section if no knockout meeting is tied."""
-    if plan.format in DYNAMIC:
+    """Games of a section if no knockout meeting is tied and a sequential test never decides."""
+    if plan.format in DYNAMIC and plan.sprt is None:
         return num_meetings(plan) * plan.pairs * plan.games_a_pair
     return num_pairs(plan) * plan.games_a_pair
 

@@ -10,7 +10,7 @@ its own maximum-likelihood distribution over the five scores.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from scipy.optimize import brentq
 from scipy.special import ndtr
@@ -19,6 +19,8 @@ SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 NELO = 800 / math.log(10)  # normalised Elo of one standard deviation a game
 ELO = 400 / math.log(10)  # Elo of one nat
 Z95 = 1.959963984540054
+MOST_ELO = 5000.0  # of a hypothesis, normalised
+MOST_TILT = 40.0  # of the scores; normalised Elo beyond ±70,000
 EMPTY = 1e-3  # stands for a count of 0 in the likelihood ratio, as is usual
 
 Pentanomial = tuple[int, int, int, int, int]
@@ -42,16 +44,25 @@ class MatchStats:
 
 @dataclass(frozen=True, slots=True)
 class Sprt:
-    """H1: A is `elo1` better, against H0: `elo0`, in normalised Elo, with error rates α and β."""
+    """H1: A is `elo1` better, against H0: `elo0`, in normalised Elo, with error rates α and β.
 
+    Without a decision a run ends after `max_pairs`.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # it is a table of the configuration
     elo0: float
     elo1: float
     alpha: float = 0.05
     beta: float = 0.05
+    max_pairs: int = 5000
 
     def __post_init__(self) -> None:
+        if self.max_pairs < 1:
+            raise ValueError("SPRT needs max_pairs of 1 or more")
         if not self.elo0 < self.elo1:
             raise ValueError(f"SPRT needs elo0 < elo1, not {self.elo0} and {self.elo1}")
+        if max(abs(self.elo0), abs(self.elo1)) > MOST_ELO:
+            raise ValueError(f"SPRT needs elo0 and elo1 within ±{MOST_ELO:g}")
         if not (0 < self.alpha < 1 and 0 < self.beta < 1 and self.alpha + self.beta < 1):
             raise ValueError("SPRT needs error rates above 0 with a sum below 1")
 
@@ -63,10 +74,63 @@ class Sprt:
 
     def decide(self, pairs: Sequence[int]) -> Literal["H0", "H1"] | None:
         """The hypothesis accepted, or None: go on."""
-        ratio, (low, high) = llr(pairs, self.elo0, self.elo1), self.bounds
+        return self.verdict(llr(pairs, self.elo0, self.elo1))
+
+    def verdict(self, ratio: float) -> Literal["H0", "H1"] | None:
+        """The hypothesis that a log-likelihood ratio accepts; None: go on."""
+        low, high = self.bounds
         if ratio >= high:
             return "H1"
         return "H0" if ratio <= low else None
+
+
+@dataclass(frozen=True, slots=True)
+class SprtState:
+    """How a sequential test stands, from A's point of view."""
+
+    test: Sprt
+    counts: Pentanomial
+    llr: float
+    verdict: Literal["H0", "H1"] | None
+
+    @property
+    def text(self) -> str:
+        """`LLR 0.35 (-2.94, 2.94) [0, 10], pairs 0 ½ 1 1½ 2: 1 2 4 2 3`, and the decision."""
+        low, high = self.test.bounds
+        words = (
+            f"LLR {self.llr:.2f} ({low:.2f}, {high:.2f}) [{self.test.elo0:g}, {self.test.elo1:g}], "
+            f"pairs 0 ½ 1 1½ 2: {' '.join(map(str, self.counts))}"
+        )
+        if self.verdict is None:
+            return words
+        elo = self.test.elo1 if self.verdict == "H1" else self.test.elo0
+        return f"{words}: {self.verdict} accepted (normalised Elo {elo:g})"
+
+
+class Sequential:
+    """The test as pairs come in, in their order; nothing counts after its decision."""
+
+    def __init__(self, test: Sprt) -> None:
+        self.test = test
+        self.counts = [0] * len(SCORES)
+        self.llr = 0.0
+        self.verdict: Literal["H0", "H1"] | None = None
+
+    @property
+    def num_pairs(self) -> int:
+        return sum(self.counts)
+
+    def state(self) -> SprtState:
+        a, b, c, d, e = self.counts
+        return SprtState(self.test, (a, b, c, d, e), self.llr, self.verdict)
+
+    def add(self, score: float) -> None:
+        """One more pair by A's points in it (0, ½, 1, 1½, 2)."""
+        if self.verdict is not None:
+            return
+        self.counts[int(2 * score)] += 1
+        self.llr = llr(self.counts, self.test.elo0, self.test.elo1)
+        self.verdict = self.test.verdict(self.llr)
 
 
 def pentanomial(pair_scores: Sequence[float]) -> Pentanomial:
@@ -132,9 +196,10 @@ def _moments(shares: Sequence[float]) -> tuple[float, float]:
 def _closest(shares: Sequence[float], t: float) -> list[float]:
     """The likeliest distribution with (mean − ½) / deviation = t, where `shares` were seen.
 
-    The constraint is made linear at the current distribution, solved, and made linear again.
+    The constraint is made linear at the current distribution, solved, and made linear again. It
+    begins where the constraint holds: far from there the linear one may have no solution.
     """
-    current = [1 / len(SCORES)] * len(SCORES)
+    current = _tilted(t)
     for _ in range(100):
         mean, deviation = _moments(current)
         slopes = [x - 0.5 - t * deviation * (1 + ((x - mean) / deviation) ** 2) / 2 for x in SCORES]
@@ -144,6 +209,20 @@ def _closest(shares: Sequence[float], t: float) -> list[float]:
         if moved < 1e-10:
             break
     return current
+
+
+def _tilted(t: float) -> list[float]:
+    """A distribution with (mean − ½) / deviation = t: even at 0, else p ∝ e^(λ · score)."""
+
+    def at(tilt: float) -> list[float]:
+        weights = [math.exp(tilt * (x - 0.5)) for x in SCORES]
+        return [weight / sum(weights) for weight in weights]
+
+    def excess(tilt: float) -> float:
+        mean, deviation = _moments(at(tilt))
+        return (mean - 0.5) / deviation - t
+
+    return at(brentq(excess, -MOST_TILT, MOST_TILT)) if t else at(0.0)
 
 
 def _with_zero_mean(shares: Sequence[float], values: Sequence[float]) -> list[float]:

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol, TypeVar
 
 from agents.base import Agent, AgentError, AgentInfo, Telemetry
@@ -30,10 +30,12 @@ from arena.events import (
     Noted,
     RunFinished,
     RunStarted,
+    SprtTested,
     TelemetrySampled,
 )
 from arena.records import GameRecord, MoveRecord, Slot, Status, Termination
-from arena.rounds import SectionRounds
+from arena.rounds import Rounds
+from arena.sprt_rounds import SprtRounds
 from games.base import GameState
 from games.registry import get_game
 
@@ -71,6 +73,8 @@ class Recorder(Protocol):
 
     async def extend_run(self, run_id: int, *, slots: Sequence[Slot] = ()) -> None: ...
 
+    async def append_event(self, run_id: int, kind: str, payload: Mapping[str, object]) -> None: ...
+
     async def finish_run(self, run_id: int, status: str) -> None: ...
 
 
@@ -106,7 +110,7 @@ class Tournament:
         bus: EventBus,
         *,
         num_games: int | None = None,
-        rounds: Sequence[SectionRounds] = (),
+        rounds: Sequence[Rounds] = (),
     ) -> None:
         """`slots` are the open ones; `num_games` counts those of the whole run; `rounds` are the
         sections whose pairings follow from results."""
@@ -122,6 +126,7 @@ class Tournament:
         self._failed: dict[str, str] = {}
         self._tries: Counter[int] = Counter()
         self._tokens = 0
+        self._told: dict[int, SprtTested] = {}
         self._unresolved: list[Slot] = []
         self._games: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Task[None]] = set()
@@ -292,10 +297,22 @@ class Tournament:
         if section is None:
             return
         section.record(slot, record.result)
+        if isinstance(section, SprtRounds):
+            await self._tell(section)
         due = section.due()
         if due:
             await _whole(self._store.extend_run(self._run_id, slots=due))
             self._pending.extend(due)
+
+    async def _tell(self, section: SprtRounds) -> None:
+        """How a sequential test stands, once for each pair that it took."""
+        news = SprtTested(section.section, section.players, section.test.state())
+        if news == self._told.get(section.section) or not section.test.num_pairs:
+            return
+        self._told[section.section] = news
+        self._bus.publish(news)
+        if news.state.verdict is not None:
+            await _whole(self._store.append_event(self._run_id, "sprt", asdict(news)))
 
     async def _sample(self) -> None:
         """The engines' state about once a second, to the followers and to the record."""

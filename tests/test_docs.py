@@ -14,6 +14,7 @@ from agents.spec import SPECS, EngineOptions
 from arena.adjudicate import DrawRule, ResignRule
 from arena.cli import app
 from arena.config import OpeningsConfig, RunConfig, SectionConfig
+from arena.sprt import Sprt
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CONFIGURATION = (DOCS / "configuration.md").read_text("utf-8")
@@ -46,7 +47,7 @@ def test_every_key_of_the_inner_tables_is_documented() -> None:
     text = part("[[games]]")
     for key in OpeningsConfig.model_fields:
         assert f"`openings.{key}`" in text
-    for rule in (DrawRule, ResignRule):
+    for rule in (DrawRule, ResignRule, Sprt):
         for field in dataclasses.fields(rule):
             assert re.search(rf"\b{field.name} = ", text), field.name
 

@@ -74,12 +74,17 @@ def play(
     second: Annotated[str, typer.Argument(help="The other player.")],
     game: GameOption = "chess",
     rules: RulesOption = "",
-    pairs: Annotated[int, typer.Option(min=1, help="Colour-swapped pairs of games.")] = 1,
+    pairs: Annotated[
+        int | None, typer.Option(min=1, help="Colour-swapped pairs of games; with --sprt at most.")
+    ] = None,
     max_plies: Annotated[int | None, typer.Option(min=1, help="The arena's cap.")] = None,
     at_cap: Annotated[
         str, typer.Option(help="At the cap: cut_short, material, points, draw.")
     ] = "cut_short",
     openings: Annotated[str, typer.Option(help="A book: EPD, FEN lines or PGN.")] = "",
+    sprt: Annotated[
+        str, typer.Option(help="Play until one is told from the other: elo0,elo1[,alpha,beta].")
+    ] = "",
     setup: Annotated[
         list[str] | None, typer.Option(help="Janggi set-up Cho/Han; may be given again.")
     ] = None,
@@ -98,12 +103,13 @@ def play(
     \b
     arena play random material --game janggi --pairs 5
     arena play smollm2-135m:constrained stockfish?nodes=100 --max-plies 60 --at-cap material
+    arena play stockfish?nodes=200 stockfish?nodes=100 --sprt 0,20 --pairs 500 --openings builtin
     """
     from arena.config import build_config
 
     section: dict[str, object] = {
-        "game": game, "rules": rules, "format": "match", "pairs": pairs, "at_cap": at_cap,
-        "setups": tuple(setup or ()), "tc": tc,
+        "game": game, "rules": rules, "at_cap": at_cap, "setups": tuple(setup or ()), "tc": tc,
+        **(_sprt_table(sprt, pairs) if sprt else {"format": "match", "pairs": pairs or 1}),
     }  # fmt: skip
     if max_plies is not None:
         section["max_plies"] = max_plies
@@ -179,6 +185,19 @@ def extend(
         )
         asyncio.run(adding)
     resume(run, db, concurrency, serve, port, as_json, quiet)
+
+
+def _sprt_table(text: str, pairs: int | None) -> dict[str, object]:
+    """`0,10` or `0,10,0.05,0.05` as a section's keys. Raises UsageFault."""
+    names = ("elo0", "elo1", "alpha", "beta")
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 4):
+        raise UsageFault(f"--sprt {text}: write elo0,elo1 or elo0,elo1,alpha,beta, such as 0,10")
+    test: dict[str, object] = dict(zip(names, numbers, strict=False))
+    return {"format": "sprt", "sprt": test | ({"max_pairs": pairs} if pairs else {})}
 
 
 def _spec_table(text: str) -> dict[str, Any]:

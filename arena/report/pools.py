@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from agents.base import AgentInfo
+from arena.sprt import Sprt
 from arena.store import Store, StoreError, queries
 from arena.store.queries import GameInfo
 from arena.store.transaction import canonical_json
@@ -34,6 +35,8 @@ class Pool:
     slots: int = 0
     games: list[GameInfo] = field(default_factory=list)
     sections: set[tuple[int, int]] = field(default_factory=set)  # (run, section)
+    sprt: Sprt | None = None  # of a section that is a sequential test
+    order: tuple[str, ...] = ()  # of such a section: the player under test, the other
 
 
 class UnequalPlayers(StoreError):
@@ -54,11 +57,14 @@ def pools(store: Store, run_ids: Sequence[int]) -> list[Pool]:
     found: dict[PoolKey, Pool] = {}
     of_slot: dict[tuple[int, int], Pool] = {}
     for run_id in run_ids:
-        terms = cache(partial(_terms, queries.run(store, run_id).config))
+        config = queries.run(store, run_id).config
+        terms = cache(partial(_terms, config))
         for slot in queries.slots(store, run_id):
             key = PoolKey(slot.game, slot.rules, terms(slot.section))
             pool = found.setdefault(key, Pool(key))
             pool.slots += 1
+            if not pool.order and (test := _sprt(config, slot.section)):
+                pool.sprt, pool.order = test, (slot.first, slot.second)
             pool.sections.add((run_id, slot.section))
             for name in (slot.first, slot.second):
                 if name in agents:
@@ -77,11 +83,18 @@ def shown_terms(all_pools: Sequence[Pool]) -> dict[PoolKey, str]:
     return {key: key.terms for keys in same.values() if len(keys) > 1 for key in keys}
 
 
-def _terms(config: Mapping[str, Any], number: int) -> str:
+def _section(config: Mapping[str, Any], number: int) -> Mapping[str, Any]:
     sections = config.get("games")
-    if not isinstance(sections, list) or not 0 <= number < len(sections):
-        return "{}"
-    section = sections[number]
+    return sections[number] if isinstance(sections, list) and 0 <= number < len(sections) else {}
+
+
+def _sprt(config: Mapping[str, Any], number: int) -> Sprt | None:
+    test = _section(config, number).get("sprt")
+    return Sprt(**test) if test else None
+
+
+def _terms(config: Mapping[str, Any], number: int) -> str:
+    section = _section(config, number)
     return canonical_json({name: section[name] for name in TERMS if section.get(name) is not None})
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from agents.base import AgentInfo
 from arena.ratings import Fit, RatedGame, Rating, fit
-from arena.sprt import Sprt, llr, match_stats, pentanomial
+from arena.sprt import Sequential, Sprt, llr, match_stats, pentanomial
 from arena.store import Store, queries
 from arena.store.queries import GameInfo
 from games.registry import get_game
@@ -96,7 +96,7 @@ def _table(
         ],
         "first_move": _first_move(whole),
         "board": {"games": len(decided), "players": [_rating_row(r) for r in board.ratings]},
-        "match": _match(pool.games),
+        "match": match_figures(pool.games, pool.sprt, pool.order),
     }
 
 
@@ -172,8 +172,13 @@ def _league(pool: Pool) -> Mapping[str, float] | None:
     return points
 
 
-def _match(games: Sequence[GameInfo]) -> Row | None:
-    """The figures of a match of two, seen by the better of them; None for more players or none."""
+def match_figures(
+    games: Sequence[GameInfo], test: Sprt | None = None, order: Sequence[str] = ()
+) -> Row | None:
+    """The figures of a match of two, seen by the better of them; None for more players or none.
+
+    With a sequential `test` they are seen by the first of `order`, the player under test.
+    """
     names = {name for game in games for name in (game.first, game.second)}
     if len(names) != 2:
         return None
@@ -182,15 +187,35 @@ def _match(games: Sequence[GameInfo]) -> Row | None:
         scores[game.first] += POINTS[game.result][0]
         scores[game.second] += POINTS[game.result][1]
     a, b = sorted(names, key=lambda name: (-scores[name], name))
-    pairs: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
-    for game in games:
-        side = 0 if game.first == a else 1
-        pairs[game.run_id, game.pair].append((game.first, POINTS[game.result][side]))
-    complete = [p for p in pairs.values() if len(p) == 2 and p[0][0] != p[1][0]]
-    counts = pentanomial([first[1] + second[1] for first, second in complete])
-    stats = match_stats(counts)
+    if test is not None and b == next(iter(order), None):
+        a, b = b, a
+    pair_scores = _pair_scores(games, a)
+    stats = match_stats(pentanomial(pair_scores))
     if stats is None:
         return None
-    ratio, bounds = llr(counts, SPRT.elo0, SPRT.elo1), SPRT.bounds
-    test = {"elo0": SPRT.elo0, "elo1": SPRT.elo1, "llr": ratio, "bounds": list(bounds)}
-    return {"a": a, "b": b} | asdict(stats) | {"sprt": test}
+    return {"a": a, "b": b} | asdict(stats) | {"sprt": _tested(pair_scores, test)}
+
+
+def _pair_scores(games: Sequence[GameInfo], player: str) -> list[float]:
+    """The player's points in each complete pair of games, in the pairs' order."""
+    pairs: dict[tuple[int, int], list[tuple[str, float]]] = defaultdict(list)
+    for game in games:
+        side = 0 if game.first == player else 1
+        pairs[game.run_id, game.pair].append((game.first, POINTS[game.result][side]))
+    complete = [p for _, p in sorted(pairs.items()) if len(p) == 2 and p[0][0] != p[1][0]]
+    return [first[1] + second[1] for first, second in complete]
+
+
+def _tested(pair_scores: Sequence[float], test: Sprt | None) -> Row:
+    """What the LLR says: of a sequential test up to its decision, else of all pairs."""
+    if test is None:
+        test, decided = SPRT, None
+        ratio = llr(pentanomial(pair_scores), test.elo0, test.elo1)
+    else:
+        walk = Sequential(test)
+        for score in pair_scores:
+            walk.add(score)
+        ratio, decided = walk.llr, walk.verdict
+    bounds = list(test.bounds)
+    found: Row = {"elo0": test.elo0, "elo1": test.elo1, "llr": ratio, "bounds": bounds}
+    return found | {"decision": decided}

@@ -112,7 +112,15 @@ def match_line(match: Row) -> str:
         f"{match['a']} − {match['b']}: Elo {elo}, normalised {nelo}, LOS {los}, "
         f"pairs 0 ½ 1 1½ 2: {counts}, LLR {test['llr']:.2f} "
         f"({test['bounds'][0]:.2f}, {test['bounds'][1]:.2f}) [{test['elo0']:g}, {test['elo1']:g}]"
+        f"{_decision(test)}"
     )
+
+
+def _decision(test: Row) -> str:
+    if test.get("decision") is None:
+        return ""
+    elo = test["elo1"] if test["decision"] == "H1" else test["elo0"]
+    return f": {test['decision']} accepted (normalised Elo {elo:g})"
 
 
 def _figure(match: Row, name: str) -> str:

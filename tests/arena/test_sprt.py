@@ -1,10 +1,12 @@
 """Match figures: by hand, and against log-likelihood ratios that others published."""
 
 import math
+import random
+from typing import Any
 
 import pytest
 
-from arena.sprt import Sprt, elo_of, llr, match_stats, pentanomial
+from arena.sprt import Sequential, Sprt, elo_of, llr, match_stats, pentanomial
 
 # Results of Stockfish's test framework as printed in its commit messages (Ptnml, bounds, LLR).
 PUBLISHED = [
@@ -77,9 +79,11 @@ def test_decisions() -> None:
         {"elo0": 5, "elo1": 5},
         {"elo0": 0, "elo1": 5, "alpha": 0},
         {"elo0": 0, "elo1": 5, "alpha": 0.6, "beta": 0.5},
+        {"elo0": 0, "elo1": 5, "max_pairs": 0},
+        {"elo0": 0, "elo1": 9999},
     ],
 )
-def test_a_test_that_cannot_be_run(words: dict[str, float]) -> None:
+def test_a_test_that_cannot_be_run(words: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="SPRT needs"):
         Sprt(**words)
 
@@ -88,3 +92,39 @@ def test_pairs_to_counts() -> None:
     assert pentanomial([0, 0.5, 1, 1, 1.5, 2, 2]) == (1, 1, 2, 1, 2)
     with pytest.raises(ValueError, match="cannot score"):
         pentanomial([2.5])
+
+
+def test_nothing_counts_after_the_decision() -> None:
+    walk = Sequential(Sprt(0, 100))
+    for score in [2.0, 1.5] * 40:
+        walk.add(score)
+    decided = walk.state()
+    assert decided.verdict == "H1"
+    assert 0 < walk.num_pairs < 80
+    before = list(decided.counts)
+    before[4 if walk.num_pairs % 2 else 3] -= 1
+    assert Sprt(0, 100).decide(before) is None
+    assert decided.llr == llr(decided.counts, 0, 100)
+    walk.add(0.0)
+    assert walk.state() == decided
+    assert "H1 accepted (normalised Elo 100)" in decided.text
+
+
+@pytest.mark.parametrize(("weights", "right"), [((1, 2, 6, 6, 3), "H1"), ((2, 4, 6, 4, 2), "H0")])
+def test_errors_are_as_rare_as_promised(weights: tuple[int, ...], right: str) -> None:
+    """The truth is 0 for H0 and about 100 for H1: about 5 % are wrong, seven at most."""
+    wrong = 0
+    for seed in range(60):
+        draw, walk = random.Random(seed), Sequential(Sprt(0, 100))
+        while walk.verdict is None:
+            walk.add(draw.choices((0, 0.5, 1, 1.5, 2), weights)[0])
+        wrong += walk.verdict != right
+    assert wrong <= 7
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0, 0, 1), (7, 0, 0, 0, 0), (20, 3, 0, 1, 20)])
+@pytest.mark.parametrize("elo1", [30.0, 300.0, 900.0])
+def test_hypotheses_far_apart_have_a_ratio_too(counts: tuple[int, ...], elo1: float) -> None:
+    ratio = llr(counts, 0, elo1)
+    assert math.isfinite(ratio)
+    assert ratio == pytest.approx(-llr(counts[::-1], -elo1, 0), rel=1e-5)
