@@ -136,9 +136,8 @@ def _timing_warnings(config: Config) -> Iterator[str]:
     for spec in config.players:
         if isinstance(spec, UciSpec) and spec.movetime is not None:
             yield f"{spec.name}: movetime is timing-dependent: not reproducible"
-        if isinstance(spec, LlmSpec | EndpointSpec | MqttSpec):
-            if spec.policy.seconds is not None:
-                yield f"{spec.name}: policy.seconds is timing-dependent: not reproducible"
+        if isinstance(spec, LlmSpec | EndpointSpec | MqttSpec) and spec.policy.seconds is not None:
+            yield f"{spec.name}: policy.seconds is timing-dependent: not reproducible"
     for section in config.games:
         if section.tc not in {"inf", "infinite"}:
             yield f"{section.label}: tc = {section.tc!r} is timing-dependent: not reproducible"
