@@ -49,6 +49,15 @@ def test_what_depends_on_the_machines_speed_is_said() -> None:
     assert clock.endswith("timing-dependent: not reproducible")
     engine = {"kind": "uci", "path": "stockfish", "movetime": 10}
     assert "movetime" in warned(configured([engine, FIXED[0]]))[0]
+    hasty = {"policy": {"seconds": 5}}
+    asked: list[dict[str, Any]] = [
+        {"kind": "llm", "model": "smollm2-135m", "mode": "free", **hasty},
+        {"kind": "endpoint", "model": "m", "base_url": "http://host/v1", **hasty},
+        {"kind": "mqtt", "agent": "lab", "broker": "mqtt://host", **hasty},
+    ]
+    for player in asked:
+        (warning,) = make_plan(configured([player, FIXED[0]])).warnings
+        assert warning.endswith("policy.seconds is timing-dependent: not reproducible")
 
 
 def test_a_broken_book_is_refused_before_play(tmp_path: Path) -> None:
