@@ -9,13 +9,15 @@ as `crash`: nobody is there.
 import asyncio
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TextIO
 
 from games.base import Game, Move, Side
 
-from .base import AgentError, AgentInfo, Attempt, Decision, Turn
+from .base import AgentError, AgentInfo, Attempt, Decision, Timing, Turn
 from .parse import parse_answer
 from .policy import retry_text
 from .prompt import legal_texts
@@ -54,7 +56,9 @@ class HumanAgent:
             )
 
     async def choose(self, turn: Turn) -> Decision:
+        asked = time.monotonic()
         async with self._lines.turn:
+            shown = time.monotonic()
             self._show(self._position(turn))
             attempts: tuple[Attempt, ...] = ()
             while True:
@@ -70,7 +74,7 @@ class HumanAgent:
                 attempt = self._read(turn, line, len(attempts) + 1)
                 attempts = (*attempts, attempt)[-KEPT:]
                 if decision := self._accepted(turn, attempt, attempts):
-                    return decision
+                    return _timed(decision, asked, shown)
                 self._show(f"{retry_text(attempts)} (? lists them)")
 
     def _read(self, turn: Turn, line: str, number: int) -> Attempt:
@@ -112,6 +116,13 @@ class HumanAgent:
         self._offers.pop(game_id, None)
 
     async def close(self) -> None: ...
+
+
+def _timed(decision: Decision, asked: float, shown: float) -> Decision:
+    """With the time of the move; another game at this terminal is the queue."""
+    *before, last = decision.attempts
+    timing = Timing(time.monotonic() - asked, queue=shown - asked)
+    return replace(decision, attempts=(*before, replace(last, timing=timing)))
 
 
 class _Lines:

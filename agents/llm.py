@@ -171,12 +171,7 @@ class LlmAgent:
             reason = policy.stop(attempts, time.monotonic() - began)
             said = answer.text if len(answer.text) <= ECHO else answer.text[:ECHO] + " …"
             prompt = prompt.extended(said, retry_text(attempts, self._template.words.code))
-        if policy.then == "random_move":
-            legal = turn.state.legal_moves()
-            move = legal[derive_seed(turn.seed, "fallback") % len(legal)]
-            return Decision("move", move, attempts=attempts, random_move=True)
-        detail = f"{attempts[-1].detail or reason} after {len(attempts)} attempts"
-        return Decision("forfeit", reason=reason, detail=detail, attempts=attempts)
+        return policy.end(turn, attempts, reason)
 
     def _read(self, turn: Turn, attempt: Attempt, answer: Answer) -> Attempt:
         reading = parse_answer(

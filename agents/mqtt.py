@@ -104,9 +104,10 @@ class MqttAgent:
             )
 
     async def choose(self, turn: Turn) -> Decision:
-        asked = time.monotonic()
+        policy, asked = self._spec.policy, time.monotonic()
         attempts: tuple[Attempt, ...] = ()
         async with self._slots:
+            first = time.monotonic()
             while True:
                 note = retry_text(attempts) if attempts else ""
                 began = time.monotonic()
@@ -120,9 +121,8 @@ class MqttAgent:
                 attempts = (*attempts, self._read(turn, answer, len(attempts) + 1, timing, request))
                 if decision := self._accepted(turn, attempts):
                     return decision
-                if reason := self._spec.policy.stop(attempts):
-                    detail = attempts[-1].detail or reason
-                    return Decision("forfeit", reason=reason, detail=detail, attempts=attempts)
+                if reason := policy.stop(attempts, time.monotonic() - first):
+                    return policy.end(turn, attempts, reason)
 
     async def end_game(self, game_id: str) -> None:
         self._offers.pop(game_id, None)

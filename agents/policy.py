@@ -10,7 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .base import Attempt, ForfeitReason
+from games.base import Move
+
+from .base import Attempt, Decision, ForfeitReason, Turn, derive_seed
 
 Then = Literal["forfeit", "random_move"]
 LISTED_REFUSALS = 12  # a retry text names at most so many refused answers
@@ -50,6 +52,20 @@ class Policy(BaseModel):
         if len(attempts) < self.attempts:
             return None
         return failure_of(attempts[-1])
+
+    def end(self, turn: Turn, attempts: tuple[Attempt, ...], reason: ForfeitReason) -> Decision:
+        """What follows the last attempt: a forfeit, or a legal move by lot that is marked so."""
+        if self.then == "random_move":
+            return Decision("move", fallback_move(turn), attempts=attempts, random_move=True)
+        tried = f"{len(attempts)} attempt{'s' if len(attempts) > 1 else ''}"
+        detail = f"{attempts[-1].detail or reason} after {tried}"
+        return Decision("forfeit", reason=reason, detail=detail, attempts=attempts)
+
+
+def fallback_move(turn: Turn) -> Move:
+    """A legal move drawn by the turn's seed."""
+    legal = turn.state.legal_moves()
+    return legal[derive_seed(turn.seed, "fallback") % len(legal)]
 
 
 def failure_of(attempt: Attempt) -> ForfeitReason:

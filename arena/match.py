@@ -241,12 +241,15 @@ class _Match:
     def _charge(self, decision: Decision, seconds: float) -> bool:
         """Charge the mover's clock; False: its flag fell.
 
-        A local model's wall time contains its neighbours in the batch, so it pays by counted
-        tokens; our own in-process movers pay nothing.
+        Who answers for itself pays by the wall, less what it waited for a place of ours. A model's
+        wall time contains its neighbours in the batch, so it pays by counted tokens; our own
+        in-process movers pay nothing.
         """
         assert self._clocks is not None
         side = self._state.turn
         kind = self._agents[side].info.kind
+        timings = [attempt.timing for attempt in decision.attempts if attempt.timing is not None]
+        seconds -= sum(timing.queue or 0.0 for timing in timings)
         if kind not in ANSWERS_FOR_ITSELF:
             tokens = sum(attempt.usage.completion for attempt in decision.attempts)
             seconds = tokens * self._limits.token_s

@@ -83,3 +83,23 @@ def test_waiting_for_a_person_stops_nobody_and_can_be_cancelled() -> None:
     decision = asyncio.run(wait())
     os.close(write)
     assert decision.move is not None
+
+
+def test_another_game_at_this_terminal_is_queue_and_not_thinking() -> None:
+    read, write = os.pipe()
+
+    async def two() -> tuple[Decision, Decision]:
+        agent = HumanAgent(HumanSpec(), typed=os.fdopen(read), shown=io.StringIO())
+        asked = [asyncio.create_task(agent.choose(turn(position("chess")))) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        os.write(write, b"e2e4\n")
+        await asyncio.wait_for(asked[0], 20)
+        os.write(write, b"d2d4\n")
+        first, second = await asyncio.wait_for(asyncio.gather(*asked), 20)
+        return first, second
+
+    first, second = asyncio.run(two())
+    os.close(write)
+    waits = [d.attempts[-1].timing.queue or 0 for d in (first, second) if d.attempts[-1].timing]
+    assert waits[1] >= 0.09
+    assert waits[0] < waits[1]

@@ -200,6 +200,28 @@ def test_floods_strays_and_bad_answers(broker: Broker) -> None:
     assert '"note": ""' not in notes[1]
 
 
+def test_the_policy_of_a_remote_player_is_kept(broker: Broker) -> None:
+    async def says_nothing() -> None:
+        async with connection(broker.url) as client:
+            await client.subscribe("madang/agents/lab/request", qos=1)
+            await client.publish("madang/agents/lab/status", "online", qos=1, retain=True)
+            async for message in client.messages:
+                right = properties(correlation_of(message))
+                await client.publish("madang/agents/lab/answer", "hm", qos=1, properties=right)
+
+    async def scenario() -> None:
+        hasty = agent(broker, policy={"seconds": 1e-6, "then": "random_move", "attempts": 9})
+        async with running(says_nothing()):
+            await hasty.start()
+            decision = await hasty.choose(turn(position("chess")))
+        await hasty.close()
+        assert decision.random_move
+        assert decision.move in position("chess").legal_moves()
+        assert [attempt.kind for attempt in decision.attempts] == ["unparsable"]
+
+    asyncio.run(scenario())
+
+
 def test_silence_is_a_stall_and_absence_a_refusal_to_start(broker: Broker) -> None:
     async def scenario() -> None:
         absent = agent(broker, startup_timeout=0.3)

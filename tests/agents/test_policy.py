@@ -6,6 +6,8 @@ from pydantic import ValidationError
 from agents.base import Attempt, Usage
 from agents.policy import Policy, retry_text
 
+from .kit import position, turn
+
 ILLEGAL = Attempt(1, "illegal", answer="I say e2e5!", span=(6, 10), usage=Usage(completion=10))
 EMPTY = Attempt(2, "empty", usage=Usage(completion=5))
 
@@ -30,6 +32,18 @@ def test_a_resignation_that_is_not_allowed_is_no_move() -> None:
     assert policy.allows("draw_offer")
     assert policy.allows("move")
     assert policy.stop((Attempt(1, "resign"),)) == "unparsable"
+
+
+def test_the_end_is_a_forfeit_or_a_marked_legal_move() -> None:
+    asked = turn(position("chess"))
+    lost = Policy().end(asked, (ILLEGAL, EMPTY), "empty")
+    assert (lost.kind, lost.reason, lost.detail) == ("forfeit", "empty", "empty after 2 attempts")
+    drawn = Policy(then="random_move").end(asked, (ILLEGAL,), "illegal")
+    assert drawn.random_move
+    assert drawn.move in asked.state.legal_moves()
+    assert drawn == Policy(then="random_move").end(asked, (ILLEGAL,), "illegal")
+    other = turn(position("chess"), seed=8)
+    assert drawn.move != Policy(then="random_move").end(other, (ILLEGAL,), "illegal").move
 
 
 def test_a_policy_is_frozen_and_survives_its_stored_form() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.base import AgentError, Attempt, Decision, Turn, Usage, derive_seed
+from agents.base import AgentError, Attempt, Decision, Timing, Turn, Usage, derive_seed
 from arena import match
 from arena.adjudicate import DrawRule, ResignRule
 from arena.clock import TimeControl
@@ -255,16 +255,30 @@ def test_scores_adjudicate() -> None:
 
 def test_a_clock_charges_who_answers_for_itself() -> None:
     async def slow(turn: Turn) -> Decision:
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.6 if turn.state.moves else 0.02)
         return await first_move(turn)
 
-    control = TimeControl(0.05)
+    control = TimeControl(0.5)
     record, moves = referee(Player("a", slow, kind="uci"), Player("b"), time_control=control)
     assert end(record) == ("0-1", Termination.TIME, Status.FINISHED)
     assert moves[0].clock_s is not None
-    assert 0 < moves[0].clock_s < 0.05
-    ours, _ = referee(Player("a", slow, kind="llm"), Player("b"), time_control=control, max_plies=6)
+    assert 0 < moves[0].clock_s < 0.5
+    ours, _ = referee(Player("a", slow, kind="llm"), Player("b"), time_control=control, max_plies=4)
     assert ours.termination == Termination.CUT_SHORT
+
+
+def test_a_wait_for_a_place_of_ours_is_not_charged() -> None:
+    async def waits(turn: Turn) -> Decision:
+        await asyncio.sleep(0.06)
+        said = Attempt(1, "move", timing=Timing(0.06, queue=0.05))
+        return Decision("move", turn.state.legal_moves()[0], attempts=(said,))
+
+    record, moves = referee(
+        Player("a", waits, kind="uci"), Player("b"), time_control=TimeControl(60), max_plies=1
+    )
+    assert record.termination == Termination.CUT_SHORT
+    assert moves[0].seconds >= 0.06, "the record keeps the wall time"
+    assert moves[0].clock_s == pytest.approx(60 - (moves[0].seconds - 0.05))
 
 
 def test_a_local_model_pays_by_counted_tokens() -> None:
