@@ -328,6 +328,14 @@ def test_choices_without_a_control_token_use_the_whole_text(pairs: dict[str, Pai
             assert ours.encode(prompt) + ids == reference_ids(theirs, prompt + choice)
 
 
+@pytest.mark.parametrize("tail", [" move:", "\n", "\n\n"])
+def test_spaces_after_the_last_control_token_count(pairs: dict[str, Pair], tail: str) -> None:
+    ours, _ = pairs["byte"]
+    prompt = f"<|im_start|>{tail}"
+    (ids,) = ours.encode_choices(prompt, ["e2e"])
+    assert ids == whole_minus_prompt(ours, prompt, "e2e", "none")
+
+
 def test_choices_after_a_control_token_have_no_prefix_space(pairs: dict[str, Pair]) -> None:
     ours, theirs = pairs["piece"]
     prompt = "<s>move</s>"
