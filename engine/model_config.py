@@ -1,18 +1,27 @@
 """What a model directory says about its model: `config.json` → `ModelConfig`. Torch-free.
 
 Both spellings of Hugging Face are read (rope_theta + rope_scaling, and rope_parameters). What this
-engine does not know is refused by name: architectures, rope types. `expected_shapes` lists every
-weight that a checkpoint of such a configuration holds.
+engine does not know is refused by name: architectures, rope types.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
-from engine.types import EngineError
+from .model_types import ModelConfig, ModelError, RopeConfig, expected_shapes, read_json
+from .recipe import elsewhere
+
+__all__ = [
+    "ARCHITECTURES",
+    "ROPE_TYPES",
+    "ModelConfig",
+    "ModelError",
+    "RopeConfig",
+    "expected_shapes",
+    "ids_of",
+    "read_config",
+    "read_json",
+]
 
 ARCHITECTURES = (
     "LlamaForCausalLM",
@@ -22,102 +31,52 @@ ARCHITECTURES = (
     "Gemma3ForCausalLM",
 )
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
-ELSEWHERE = (
-    "run it behind an OpenAI-compatible endpoint instead (for example `vllm serve MODEL`) "
-    "and name that endpoint as the player"
+VISION = {"Gemma3ForConditionalGeneration": "Gemma3ForCausalLM"}  # only their text half is used
+UNSUPPORTED = (
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "use_bidirectional_attention",
+    "quantization_config",
 )
-
-
-class ModelError(EngineError):
-    """A model directory that cannot be used; one line that names the thing and the fix."""
-
-
-@dataclass(frozen=True, slots=True)
-class RopeConfig:
-    """Rotary positions: `kind` is one of ROPE_TYPES, `parameters` are its own (factor, …)."""
-
-    kind: str
-    theta: float
-    parameters: tuple[tuple[str, float], ...] = ()
-
-    def get(self, name: str, default: float | None = None) -> float:
-        """One parameter by its name in config.json. Raises ModelError if absent, no default."""
-        value = dict(self.parameters).get(name, default)
-        if value is None:
-            raise ModelError(f"config.json: rope type {self.kind!r} needs {name!r}")
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """The shape of a decoder. Sizes are counts of elements.
-
-    `layer_types` has one of full_attention, sliding_attention a layer; sliding layers see
-    `sliding_window` positions and use `rope_local` where it is set.
-    """
-
-    architecture: str
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    rope: RopeConfig
-    rms_norm_eps: float
-    tie_word_embeddings: bool
-    max_position_embeddings: int
-    bos_token_id: int | None
-    eos_token_ids: tuple[int, ...]
-    hidden_act: str
-    attention_bias: bool
-    attention_out_bias: bool
-    mlp_bias: bool
-    layer_types: tuple[str, ...]
-    sliding_window: int | None
-    rope_local: RopeConfig | None
-    query_pre_attn_scalar: float  # attention scores are scaled by its −1/2 power
-    dtype: str  # of the stored weights, as config.json says
-
-    @property
-    def num_parameters(self) -> int:
-        """Elements of all weights, a tied head counted once."""
-        return sum(prod(shape) for shape in expected_shapes(self).values())
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object. Raises ModelError naming the file."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"{path.parent} is no model directory: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read: {error}") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"{path} is not a JSON object")
-    return value
+# What transformers takes where a Gemma 3 config.json is silent, as those of its vision models are.
+GEMMA3 = {
+    "vocab_size": 262_208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "max_position_embeddings": 131_072,
+    "tie_word_embeddings": True,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+    "rope_theta": 1_000_000.0,
+}
 
 
 def read_config(model_dir: Path | str) -> ModelConfig:
-    """The configuration of the model in this directory.
+    """The configuration of the model in this directory, of a vision model its text half.
 
-    Raises ModelError: no directory, no or broken config.json, an architecture or rope type that
-    this engine does not know, a value that is missing or contradicts another.
+    Raises ModelError: no directory, no or broken config.json, an architecture, rope type or
+    setting that this engine does not know, a value that is missing or contradicts another.
     """
     folder = Path(model_dir)
     if not folder.is_dir():
         raise ModelError(f"model directory {folder} does not exist")
     raw = read_json(folder / "config.json")
-    if "text_config" in raw and "hidden_size" not in raw:  # a vision model's text half
-        raw = {**raw["text_config"], **{k: v for k, v in raw.items() if k == "architectures"}}
     names = raw.get("architectures") or ["none"]
-    architecture = str(names[0])
+    architecture = VISION.get(str(names[0]), str(names[0]))
     if architecture not in ARCHITECTURES:
         raise ModelError(
             f"unknown architecture {architecture!r} in {folder / 'config.json'} "
-            f"(known: {', '.join(ARCHITECTURES)}); {ELSEWHERE}"
+            f"(known: {', '.join(ARCHITECTURES)}); {elsewhere(folder)}"
         )
+    if names[0] in VISION:
+        ends: dict[str, Any] = {
+            key: raw[key] for key in ("eos_token_id", "bos_token_id") if key in raw
+        }
+        raw = {**raw.get("text_config", {}), **ends}
+    if architecture.startswith("Gemma3"):
+        raw = {**GEMMA3, **raw}
     generation = folder / "generation_config.json"
     extra = read_json(generation) if generation.exists() else {}
     return _check(_Reader(raw, folder / "config.json").config(architecture, extra))
@@ -131,9 +90,10 @@ class _Reader:
         self.path = path
 
     def config(self, architecture: str, generation: Mapping[str, Any]) -> ModelConfig:
+        self.refuse_unknown()
         gemma, qwen2 = architecture.startswith("Gemma"), architecture.startswith("Qwen2")
         hidden, heads = self.integer("hidden_size"), self.integer("num_attention_heads")
-        head_dim = self.integer("head_dim", 256 if gemma else hidden // heads)
+        head_dim = self.integer("head_dim", hidden // heads)
         layers = self.integer("num_hidden_layers")
         bias = bool(self.raw.get("attention_bias", False))
         main, local = self.ropes(gemma)
@@ -151,14 +111,12 @@ class _Reader:
             vocab_size=self.integer("vocab_size"),
             rope=main,
             rms_norm_eps=self.number("rms_norm_eps", 1e-6),
-            tie_word_embeddings=bool(self.raw.get("tie_word_embeddings", gemma)),
+            tie_word_embeddings=bool(self.raw.get("tie_word_embeddings", False)),
             max_position_embeddings=self.integer("max_position_embeddings", 2048),
             bos_token_id=bos[0] if bos else None,
             eos_token_ids=tuple(dict.fromkeys(eos)),
             hidden_act=str(
-                self.raw.get("hidden_activation")
-                or self.raw.get("hidden_act")
-                or ("gelu_pytorch_tanh" if gemma else "silu")
+                self.raw.get("hidden_activation") or self.raw.get("hidden_act") or "silu"
             ),
             attention_bias=bias or qwen2,
             attention_out_bias=bias and not qwen2,
@@ -166,11 +124,19 @@ class _Reader:
             layer_types=layer_types,
             sliding_window=window,
             rope_local=local,
-            query_pre_attn_scalar=self.number(
-                "query_pre_attn_scalar", 256.0 if gemma else float(head_dim)
-            ),
+            query_pre_attn_scalar=self.number("query_pre_attn_scalar", float(head_dim)),
             dtype=str(self.raw.get("dtype") or self.raw.get("torch_dtype") or "float32"),
         )
+
+    def refuse_unknown(self) -> None:
+        """Settings that change results and are not computed here."""
+        used = [key for key in UNSUPPORTED if self.raw.get(key)]
+        if self.raw.get("partial_rotary_factor", 1) != 1:
+            used.append("partial_rotary_factor")
+        if used:
+            raise ModelError(
+                f"{self.path}: {used[0]} is not computed here; {elsewhere(self.path.parent)}"
+            )
 
     def integer(self, key: str, default: int | None = None) -> int:
         value = self.raw.get(key)
@@ -189,7 +155,7 @@ class _Reader:
     def ropes(self, gemma: bool) -> tuple[RopeConfig, RopeConfig | None]:
         """Both spellings: rope_theta + rope_scaling, and the newer rope_parameters."""
         parameters = self.raw.get("rope_parameters") or {}
-        theta = self.number("rope_theta", 1_000_000.0 if gemma else 10_000.0)
+        theta = self.number("rope_theta", 10_000.0)
         if "full_attention" in parameters:
             full = self.rope(parameters["full_attention"], theta)
             local = parameters.get("sliding_attention")
@@ -204,7 +170,7 @@ class _Reader:
         if kind not in ROPE_TYPES:
             raise ModelError(
                 f"unknown rope type {kind!r} in {self.path} "
-                f"(known: {', '.join(ROPE_TYPES)}); {ELSEWHERE}"
+                f"(known: {', '.join(ROPE_TYPES)}); {elsewhere(self.path.parent)}"
             )
         numbers = {
             key: float(value)
@@ -222,7 +188,7 @@ class _Reader:
             window = self.raw.get("sliding_window", 4096)  # transformers' values where unsaid
             default = [sliding] * layers
         elif architecture.startswith("Gemma"):
-            window = self.raw.get("sliding_window", 4096)
+            window = self.raw.get("sliding_window")
             every = self.integer("sliding_window_pattern", 6)
             default = [full if (i + 1) % every == 0 else sliding for i in range(layers)]
         elif architecture.startswith("Qwen") and self.raw.get("use_sliding_window"):
@@ -256,43 +222,3 @@ def _check(config: ModelConfig) -> ModelConfig:
         if not 0 <= token < config.vocab_size:
             raise ModelError(f"config.json: eos token {token} is outside the vocabulary")
     return config
-
-
-def expected_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Every weight a checkpoint of this configuration must hold, by its Hugging Face name.
-
-    Matrices are [out, in]. A tied head is not listed.
-    """
-    h, inner = config.hidden_size, config.intermediate_size
-    q = config.num_attention_heads * config.head_dim
-    kv = config.num_key_value_heads * config.head_dim
-    layer: dict[str, tuple[int, ...]] = {
-        "self_attn.q_proj.weight": (q, h),
-        "self_attn.k_proj.weight": (kv, h),
-        "self_attn.v_proj.weight": (kv, h),
-        "self_attn.o_proj.weight": (h, q),
-        "mlp.gate_proj.weight": (inner, h),
-        "mlp.up_proj.weight": (inner, h),
-        "mlp.down_proj.weight": (h, inner),
-        "input_layernorm.weight": (h,),
-        "post_attention_layernorm.weight": (h,),
-    }
-    if config.attention_bias:
-        layer |= {
-            f"self_attn.{n}_proj.bias": (size,) for n, size in zip("qkv", (q, kv, kv), strict=True)
-        }
-    if config.attention_out_bias:
-        layer["self_attn.o_proj.bias"] = (h,)
-    if config.mlp_bias:
-        layer |= {"mlp.gate_proj.bias": (inner,), "mlp.up_proj.bias": (inner,)}
-        layer["mlp.down_proj.bias"] = (h,)
-    if config.architecture.startswith(("Qwen3", "Gemma3")):
-        layer |= {f"self_attn.{n}_norm.weight": (config.head_dim,) for n in "qk"}
-    if config.architecture.startswith("Gemma3"):
-        layer |= {f"{n}_feedforward_layernorm.weight": (h,) for n in ("pre", "post")}
-    shapes = {"model.embed_tokens.weight": (config.vocab_size, h), "model.norm.weight": (h,)}
-    if not config.tie_word_embeddings:
-        shapes["lm_head.weight"] = (config.vocab_size, h)
-    for i in range(config.num_hidden_layers):
-        shapes |= {f"model.layers.{i}.{name}": shape for name, shape in layer.items()}
-    return shapes

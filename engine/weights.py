@@ -1,8 +1,8 @@
-"""Reads the weights of a Hugging Face style model directory: safetensors → tensors by name.
+"""Reads the weights of a model directory: safetensors, or one model.gguf → tensors by name.
 
-Weights are read lazily from memory-mapped safetensors, one tensor at a time, after every name,
-shape and dtype was checked against the configuration. Pickled weights (`.bin`, `.pt`) are refused.
-Torch is imported on first use only.
+Weights are read lazily from mapped files, one tensor at a time, after every name, shape and dtype
+was checked against the configuration. Of a vision model the text half is taken. Pickled weights
+(`.bin`, `.pt`) are refused. Torch is imported on first use only.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,15 +10,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .gguf_file import GgufFile
+from .gguf_weights import GgufWeights
 from .model_config import ModelConfig, ModelError, expected_shapes, read_config, read_json
+from .recipe import elsewhere
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ModelConfig", "ModelError", "Weights", "load_tensors", "read_config"]
+__all__ = ["GGUF", "ModelConfig", "ModelError", "Weights", "load_tensors", "read_config"]
 
+GGUF = "model.gguf"  # in a directory beside config.json: its weights, often a link
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 DTYPES = ("F32", "F16", "BF16")  # as safetensors names them
+TEXT_HALF = ("model.language_model.", "language_model.model.", "language_model.")
+SEEING = ("vision_tower.", "multi_modal_projector.")
 
 
 class Weights(Mapping[str, "torch.Tensor"]):
@@ -29,6 +35,7 @@ class Weights(Mapping[str, "torch.Tensor"]):
 
     def __init__(self, shards: Mapping[str, Path]) -> None:
         self._shards = dict(shards)  # weight name → the file that holds it
+        self._stored: dict[str, str] = {}  # weight name → its name in the file, where another
         self._files: dict[Path, Any] = {}
         self._stack = ExitStack()
         try:
@@ -39,7 +46,8 @@ class Weights(Mapping[str, "torch.Tensor"]):
             raise
 
     def __getitem__(self, name: str) -> "torch.Tensor":
-        tensor: torch.Tensor = self._files[self._shards[name]].get_tensor(name)
+        file = self._files[self._shards[name]]
+        tensor: torch.Tensor = file.get_tensor(self._stored.get(name, name))
         return tensor
 
     def __iter__(self) -> Iterator[str]:
@@ -50,17 +58,26 @@ class Weights(Mapping[str, "torch.Tensor"]):
 
     def layout(self, name: str) -> tuple[str, tuple[int, ...]]:
         """The stored dtype (safetensors' name) and shape, without reading the weight."""
-        view = self._files[self._shards[name]].get_slice(name)
+        view = self._files[self._shards[name]].get_slice(self._stored.get(name, name))
         return str(view.get_dtype()), tuple(view.get_shape())
 
     def drop(self, name: str) -> None:
         """Hide a weight that the model does not use."""
         del self._shards[name]
 
+    def rename(self, name: str, to: str) -> None:
+        """Give a weight another name than its file does."""
+        self._shards[to] = self._shards.pop(name)
+        self._stored[to] = name
+
     def misplaced(self) -> list[str]:
         """Weights that are not in the shard where the index puts them."""
         held = {path: set(file.keys()) for path, file in self._files.items()}
-        return sorted(name for name, path in self._shards.items() if name not in held[path])
+        return sorted(
+            name
+            for name, path in self._shards.items()
+            if self._stored.get(name, name) not in held[path]
+        )
 
     def close(self) -> None:
         self._files.clear()
@@ -80,17 +97,20 @@ def _open(path: Path) -> Any:
         ) from None
 
 
-def load_tensors(model_dir: Path | str, config: ModelConfig | None = None) -> Weights:
+Checked = Weights | GgufWeights
+
+
+def load_tensors(model_dir: Path | str, config: ModelConfig | None = None) -> Checked:
     """The weights of a directory by Hugging Face name, checked against its configuration.
 
     The head is `weights.get("lm_head.weight")`, or the embedding where that is absent: a stored
     head that only repeats tied embeddings is left out, one that differs is kept and used (as
-    transformers does). Raises ModelError: no safetensors, truncated or missing shards, a missing
-    or left-over weight, a wrong dtype or shape.
+    transformers does). Raises ModelError: no weights, truncated or missing shards, a missing or
+    left-over weight, a wrong dtype or shape.
     """
     folder = Path(model_dir)
     config = config or read_config(folder)
-    weights = Weights(_shard_map(folder))
+    weights = _opened(folder)
     try:
         _check_names(folder, weights, expected_shapes(config))
         _check_layouts(folder, weights, expected_shapes(config))
@@ -99,6 +119,31 @@ def load_tensors(model_dir: Path | str, config: ModelConfig | None = None) -> We
         weights.close()
         raise
     return weights
+
+
+def _opened(folder: Path) -> Checked:
+    if (folder / GGUF).exists() or (folder / GGUF).is_symlink():
+        file = GgufFile((folder / GGUF).resolve())
+        try:
+            return GgufWeights(file)
+        except BaseException:
+            file.close()
+            raise
+    weights = Weights(_shard_map(folder))
+    if any(name.startswith(TEXT_HALF) for name in weights):
+        _take_text_half(weights)
+    return weights
+
+
+def _take_text_half(weights: Weights) -> None:
+    """Gemma 3 with eyes: both ways in which transformers has named its parts."""
+    for name in list(weights):
+        prefix = next((p for p in TEXT_HALF if name.startswith(p)), None)
+        if name.removeprefix("model.").startswith(SEEING):
+            weights.drop(name)
+        elif prefix is not None:
+            rest = name.removeprefix(prefix)
+            weights.rename(name, rest if rest == HEAD else f"model.{rest}")
 
 
 def _shard_map(folder: Path) -> dict[str, Path]:
@@ -129,16 +174,27 @@ def _no_weights(folder: Path) -> str:
     return f"{folder} has no model.safetensors and no model.safetensors.index.json"
 
 
-def _check_names(folder: Path, weights: Weights, expected: Mapping[str, tuple[int, ...]]) -> None:
+def _check_names(folder: Path, weights: Checked, expected: Mapping[str, tuple[int, ...]]) -> None:
     for name in list(weights):
         if name.endswith("rotary_emb.inv_freq"):  # old checkpoints store what is computed
             weights.drop(name)
     if missing := sorted(set(expected) - set(weights)):
-        raise ModelError(f"{folder}: {_listing(missing)} missing from the weights")
+        raise ModelError(
+            f"{folder}: {_listing(missing)} missing from the weights; fetch the model again, or "
+            + elsewhere(_source(folder))
+        )
     if left_over := sorted(set(weights) - set(expected) - {HEAD}):
-        raise ModelError(f"{folder}: {_listing(left_over)} left over, config.json has no place")
+        raise ModelError(
+            f"{folder}: {_listing(left_over)} left over, config.json has no place for it; "
+            + elsewhere(_source(folder))
+        )
     if misplaced := weights.misplaced():
         raise ModelError(f"{folder}: {_listing(misplaced)} not in the shard the index names")
+
+
+def _source(folder: Path) -> Path:
+    """What another program would be given to run."""
+    return (folder / GGUF).resolve() if (folder / GGUF).exists() else folder
 
 
 def _listing(names: list[str]) -> str:
@@ -146,7 +202,7 @@ def _listing(names: list[str]) -> str:
     return f"weight {names[0]}{more}"
 
 
-def _check_layouts(folder: Path, weights: Weights, expected: Mapping[str, tuple[int, ...]]) -> None:
+def _check_layouts(folder: Path, weights: Checked, expected: Mapping[str, tuple[int, ...]]) -> None:
     shapes = {HEAD: expected[EMBEDDING], **expected}
     for name in weights:
         dtype, shape = weights.layout(name)
@@ -161,7 +217,7 @@ def _check_layouts(folder: Path, weights: Weights, expected: Mapping[str, tuple[
             )
 
 
-def _settle_head(weights: Weights, config: ModelConfig) -> None:
+def _settle_head(weights: Checked, config: ModelConfig) -> None:
     """Drop a stored head that repeats the tied embeddings."""
     import torch
 

@@ -1,12 +1,9 @@
-"""Small model directories, tokenizers and GGUF files, made on the spot."""
+"""Small model directories and tokenizers, made on the spot."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 CONTROL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -22,7 +19,6 @@ CORPUS = (
     "The side to move plays a legal move. 🙂🏁 Answer with one move.",
     "user assistant system\n<answer> don't we'll",
 )
-ArrayF32 = npt.NDArray[np.float32]
 
 
 def byte_level_tokenizer(*, control: tuple[str, ...] = CONTROL) -> Tokenizer:
@@ -103,88 +99,3 @@ def llama_config(**changes: Any) -> dict[str, Any]:
         "eos_token_id": 2,
         **changes,
     }
-
-
-def write_gguf(
-    path: Path,
-    tensors: Mapping[str, ArrayF32],
-    config: Mapping[str, Any],
-    tokenizer: Tokenizer,
-    kind: str = "F32",
-) -> Path:
-    """A GGUF of architecture llama from Hugging Face tensors, the way llama.cpp writes it.
-
-    Matrices are stored as `kind`, norms as F32; rows of q and k are permuted.
-    """
-    import gguf
-
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    _add_tokenizer(writer, tokenizer)
-    quantised = getattr(gguf.GGMLQuantizationType, kind)
-    heads = {"q": config["num_attention_heads"], "k": config["num_key_value_heads"]}
-    for name, value in tensors.items():
-        array = value
-        for letter, count in heads.items():
-            if f"self_attn.{letter}_proj" in name:
-                array = _permute(array, count)
-        stored = quantised if array.ndim == 2 else gguf.GGMLQuantizationType.F32
-        data = gguf.quants.quantize(array, stored)
-        writer.add_tensor(_gguf_name(name), data, raw_dtype=stored)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def _add_tokenizer(writer: Any, tokenizer: Tokenizer) -> None:
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-    merges = json.loads(tokenizer.to_str())["model"]["merges"]
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([3 if token in CONTROL else 1 for token in tokens])
-    writer.add_token_merges([" ".join(pair) for pair in merges])
-    writer.add_bos_token_id(vocabulary["<|im_start|>"])
-    writer.add_eos_token_id(vocabulary["<|im_end|>"])
-    writer.add_chat_template(CHATML)
-
-
-def _permute(weight: ArrayF32, heads: int) -> ArrayF32:
-    """As llama.cpp's converter lays out rotary halves: pairs side by side."""
-    rows = weight.shape[0]
-    halves = weight.reshape(heads, 2, rows // heads // 2, weight.shape[1])
-    return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(weight.shape))
-
-
-def _gguf_name(name: str) -> str:
-    fixed = {
-        "model.embed_tokens.weight": "token_embd.weight",
-        "model.norm.weight": "output_norm.weight",
-        "lm_head.weight": "output.weight",
-    }
-    parts = {
-        "self_attn.q_proj": "attn_q",
-        "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output",
-        "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down",
-        "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-    }
-    if name in fixed:
-        return fixed[name]
-    _, _, layer, rest = name.split(".", 3)
-    part, suffix = rest.rsplit(".", 1)
-    return f"blk.{layer}.{parts[part]}.{suffix}"

@@ -14,14 +14,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 from engine.convert import convert_gguf
 from engine.model_config import ModelError, read_config
 from engine.weights import load_tensors
-from tests.engine.model_kit import (
-    CORPUS,
-    ArrayF32,
-    byte_level_tokenizer,
-    chatml_dir,
-    llama_config,
-    write_gguf,
-)
+from tests.engine.gguf_kit import ArrayF32, write_gguf
+from tests.engine.model_kit import CORPUS, byte_level_tokenizer, chatml_dir, llama_config
 
 TOKENIZER = byte_level_tokenizer()
 CONFIG = llama_config(
@@ -154,7 +148,7 @@ def planted(tmp_path: Path, name: str) -> Path:
         ("magic", "is no GGUF file"),
         ("truncated head", "truncated or damaged"),
         ("truncated weights", "truncated or damaged"),
-        ("architecture", "unknown GGUF architecture 'mamba'.*vllm serve"),
+        ("architecture", "unknown GGUF architecture 'mamba'.*llama-server -m"),
         ("metadata", r"lacks the metadata 'llama\.context_length'"),
         ("tokenizer", "unknown tokenizer 'gpt2'/'gpt-x'"),
         ("unknown weight", r"no place for the weight 'blk\.0\.ffn_xx\.weight'"),

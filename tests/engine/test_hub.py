@@ -21,7 +21,8 @@ from engine.hub import HubError, NoNetwork, Progress
 from engine.model_config import expected_shapes, read_config
 from engine.weights import load_tensors
 from engine.wheel import Source
-from tests.engine.model_kit import byte_level_tokenizer, llama_config, write_gguf, write_json
+from tests.engine.gguf_kit import write_gguf
+from tests.engine.model_kit import byte_level_tokenizer, llama_config, write_json
 
 NAME = "tiny-1k"
 PULL = """

@@ -88,6 +88,40 @@ def test_a_stored_head_beside_tied_embeddings(tmp_path: Path, same: bool) -> Non
     assert (found - oracle(folder, tokens)).abs().max() < TOLERANCE
 
 
+@pytest.mark.parametrize("prefix", ["model.language_model.", "language_model.model."])
+def test_the_text_half_of_a_vision_model(tmp_path: Path, prefix: str) -> None:
+    """Gemma3ForConditionalGeneration as transformers saves it, and as it once did."""
+    folder = vision_model(tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    renamed = {name.replace("language_model.model.", prefix): t for name, t in tensors.items()}
+    assert any(name.startswith(prefix) for name in renamed)
+    tokens = tokens_of(4, 150)
+    expected = oracle(folder, tokens)
+    save_file(renamed, folder / "model.safetensors")
+    assert (last_logits(make_runner(folder), tokens) - expected).abs().max() < TOLERANCE
+
+
+def vision_model(folder: Path) -> Path:
+    from transformers import (
+        Gemma3Config,
+        Gemma3ForConditionalGeneration,
+        Gemma3TextConfig,
+        SiglipVisionConfig,
+    )
+
+    shape: dict[str, Any] = {**SMALL, "sliding_window": 60, "pad_token_id": 0}
+    seeing = SiglipVisionConfig(
+        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+        image_size=28, patch_size=14,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    config = Gemma3Config(
+        text_config=Gemma3TextConfig(**shape), vision_config=seeing, image_token_index=210
+    )
+    Gemma3ForConditionalGeneration(config).save_pretrained(folder)
+    return folder
+
+
 @pytest.mark.skipif(not REAL.exists(), reason="skipped: `arena model pull smollm2-135m` first")
 @pytest.mark.parametrize("length", [60, 1040])
 def test_real_logits_equal_transformers(length: int) -> None:
