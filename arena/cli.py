@@ -19,6 +19,7 @@ from arena.commands import (
     board,
     care,
     check,
+    figures,
     hand_on,
     look,
     model,
@@ -26,6 +27,7 @@ from arena.commands import (
     prompt,
     serve,
     setup,
+    watch,
 )
 
 app = typer.Typer(
@@ -39,7 +41,8 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (
     setup.init, setup.doctor, check.check, play.play, play.run, play.resume, play.extend,
-    look.status, look.standings, look.show, look.export, serve.serve,
+    look.status, look.standings, figures.crosstable, figures.h2h, figures.rate, figures.stats,
+    look.show, watch.watch, look.export, serve.serve,
     hand_on.share, hand_on.publish, hand_on.verify,
     prompt.prompt, board.legal, board.perft, board.convert, board.parse,
 )  # fmt: skip

@@ -311,8 +311,7 @@ class Tournament:
             return
         self._told[section.section] = news
         self._bus.publish(news)
-        if news.state.verdict is not None:
-            await _whole(self._store.append_event(self._run_id, "sprt", asdict(news)))
+        await _whole(self._store.append_event(self._run_id, "sprt", asdict(news)))
 
     async def _sample(self) -> None:
         """The engines' state about once a second, to the followers and to the record."""

@@ -37,27 +37,27 @@ class Output:
 def followed(output: Output) -> "Iterator[Follower]":
     """What shows the run, with a viewer beside it where one is wanted; both end with it."""
     if output.port is None:
-        yield _follower(output, f"watch elsewhere: arena serve --db {output.db}")
+        yield follower(output, f"watch elsewhere: arena serve --db {output.db}")
         return
     try:
         from arena.web.server import ServeError, start_background
     except ImportError as error:
         warn(f"no viewer: {error.name} is missing: pip install 'madang[web]'")
-        yield _follower(output, "")
+        yield follower(output, "")
         return
     try:
         handle = start_background(output.db, port=output.port)
     except ServeError as error:
         warn(f"no viewer: {error}")
-        yield _follower(output, "")
+        yield follower(output, "")
         return
     try:
-        yield _follower(output, f"watch at {handle.url} while it runs")
+        yield follower(output, f"watch at {handle.url} while it runs")
     finally:
         handle.stop()
 
 
-def _follower(output: Output, where: str) -> "Follower":
+def follower(output: Output, where: str) -> "Follower":
     """The live panel on a terminal; else plain lines, which under --json go to standard error."""
     from rich.console import Console
 

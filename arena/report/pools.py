@@ -43,6 +43,10 @@ class UnequalPlayers(StoreError):
     """One name, different settings: such games are not counted together."""
 
 
+class UnequalTerms(StoreError):
+    """Runs of one game that are played by other rules or under other terms."""
+
+
 def run_list(store: Store, run_ids: int | Sequence[int] | None) -> list[int]:
     """None: the latest run. Raises StoreError for a run that isn't there."""
     if run_ids is None:
@@ -73,6 +77,27 @@ def pools(store: Store, run_ids: Sequence[int]) -> list[Pool]:
     for game in queries.rated_games(store, run_ids):
         of_slot[game.run_id, game.slot_id].games.append(game)
     return sorted(found.values(), key=lambda pool: (pool.key.game, pool.key.rules, pool.key.terms))
+
+
+def check_equal_terms(found: Sequence[Pool]) -> None:
+    """Raises UnequalTerms unless every run that plays a game plays it as the others do."""
+    kinds: dict[str, dict[int, set[PoolKey]]] = defaultdict(lambda: defaultdict(set))
+    for pool in found:
+        for run_id, _ in pool.sections:
+            kinds[pool.key.game][run_id].add(pool.key)
+    for game, by_run in kinds.items():
+        first, *others = sorted(by_run)
+        for other in others:
+            if by_run[other] != by_run[first]:
+                mine, theirs = (_words(by_run[run_id]) for run_id in (first, other))
+                raise UnequalTerms(
+                    f"{game} of run {first} ({mine}) and of run {other} ({theirs}) are not counted "
+                    "together: rate these runs apart"
+                )
+
+
+def _words(keys: set[PoolKey]) -> str:
+    return "; ".join(sorted(f"{key.rules} {key.terms}" for key in keys))
 
 
 def shown_terms(all_pools: Sequence[Pool]) -> dict[PoolKey, str]:

@@ -35,9 +35,9 @@ def summary_text(store: Store, run_id: int | None = None, columns: int | None = 
     run = found["run"]
     parts = [_standings(pool, columns) for pool in standings(store, run["id"])["games"]]
     parts += [
-        _endings(found["games"], columns),
-        _latency(found["players"], columns),
-        _engines(found["engines"], columns),
+        endings_text(found["games"], columns),
+        latency_text(found["players"], columns),
+        engines_text(found["engines"], columns),
     ]
     if any("135m" in model.lower() for model in run["models"]):
         parts.append(SMALL_MODEL)
@@ -130,7 +130,7 @@ def _figure(match: Row, name: str) -> str:
     return f"{_signed(match[name])} ({_signed(low)} to {_signed(high)})"
 
 
-def _endings(games: Sequence[Row], columns: int) -> str:
+def endings_text(games: Sequence[Row], columns: int) -> str:
     rows = [
         (game["game"], end["ending"], end["termination"], end["result"], str(end["games"]))
         for game in games
@@ -143,7 +143,7 @@ def _endings(games: Sequence[Row], columns: int) -> str:
     return "How games ended\n" + table(headers, rows, 4, columns)
 
 
-def _latency(players: Sequence[Row], columns: int) -> str:
+def latency_text(players: Sequence[Row], columns: int) -> str:
     headers = ("player", "game", "moves", "move", "queue", "TTFT", "decode", "tokens/s", "hits")
     rows = []
     for player in players:
@@ -166,7 +166,7 @@ def _latency(players: Sequence[Row], columns: int) -> str:
     return f"{title}\n{table(*without_empty(headers, rows), 2, columns)}"
 
 
-def _engines(engines: Sequence[Row], columns: int) -> str:
+def engines_text(engines: Sequence[Row], columns: int) -> str:
     rows = [
         (
             engine["model"],

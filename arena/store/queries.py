@@ -322,9 +322,11 @@ def legal_masses(store: Store, run_ids: Sequence[int]) -> list[Row]:
     return _all(store, wanted)
 
 
-def telemetry(store: Store, run_id: int) -> list[Row]:
-    """The engines' samples in order: `at` and the fields of `Telemetry`."""
-    wanted = select(TelemetryRow.__table__).where(TelemetryRow.run_id == run_id)
+def telemetry(store: Store, run_id: int, after: int = 0) -> list[Row]:
+    """The engines' samples past row `after` in order: `id`, `at` and the fields of `Telemetry`."""
+    wanted = select(TelemetryRow.__table__).where(
+        TelemetryRow.run_id == run_id, TelemetryRow.id > after
+    )
     return _all(store, wanted.order_by(TelemetryRow.id))
 
 
