@@ -3,7 +3,8 @@
 Everything but the inbox and the table of jobs is the engine thread's own. A request's future gets
 its result or an EngineError; a cancelled future or task aborts the request. If the runner raises,
 the requests of that step fail and the engine goes on. If planning itself fails, or the thread is
-closed, every open request fails, and `submit` says so from then on.
+closed, every open request fails, and `submit` says so from then on. A step is planned and run only
+while the engine holds the turn of its pool, which it shares with the other engines of the process.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from engine.blocks import BlockUsage
 from engine.config import EngineConfig
 from engine.limits import Limits
 from engine.metrics import EngineSnapshot
+from engine.pool import Pool, Seat, WeightsLost
 from engine.scheduler import Scheduler
 from engine.sequence import Sequence
 from engine.types import (
@@ -62,8 +64,10 @@ class Engine:
         *,
         eos_token_ids: Iterable[int],
         tokenizer: Detokenizer | None = None,
+        seat: Seat | None = None,
         clock: Clock = time.perf_counter,
     ) -> None:
+        """`seat`: its place among others; None: it is alone."""
         self.runner = runner
         self.config = config
         self.tokenizer = tokenizer
@@ -78,23 +82,35 @@ class Engine:
         self._is_draining = False
         self._is_released = False
         self._ids = itertools.count()
+        self._seat = seat or Pool().alone()
+        self._seat.wake = lambda: self._inbox.put(lambda: None)
+        self._num_ended = 0  # requests, since the turn began
         self._thread = threading.Thread(target=self._run, name="madang-engine", daemon=True)
         self._thread.start()
 
     @classmethod
-    def load(cls, config: EngineConfig) -> "Engine":
+    def load(cls, config: EngineConfig, pool: Pool | None = None, name: str = "") -> "Engine":
         """An engine for a model's name or directory, pulled first where it is known and not here.
 
-        Raises ValueError or an EngineError with one line that names what is wrong.
+        With others in a `pool`, where it is called `name`, it waits until there is room for its
+        weights. Raises ValueError or an EngineError with one line that names what is wrong.
         """
-        from engine.hub import ensure  # these bring in torch and the model's files
+        from engine.footprint import weights_bytes  # these bring in torch and the model's files
+        from engine.hub import ensure
+        from engine.model_config import read_config
         from engine.runner import ModelRunner
         from engine.tokenizer import Tokenizer
 
         folder = ensure(config.model)
         tokenizer = Tokenizer.load(folder)
-        runner = ModelRunner.load(folder, config)
-        return cls(runner, config, eos_token_ids=tokenizer.eos_token_ids, tokenizer=tokenizer)
+        seat = (pool or Pool()).join(name or folder.name, weights_bytes(read_config(folder)))
+        try:
+            runner = seat.enter(lambda: ModelRunner.load(folder, config))
+            eos = tokenizer.eos_token_ids
+            return cls(runner, config, eos_token_ids=eos, tokenizer=tokenizer, seat=seat)
+        except BaseException:
+            seat.leave()
+            raise
 
     # Called from any thread
 
@@ -206,6 +222,7 @@ class Engine:
         with self._lock:
             is_first, self._is_released = not self._is_released, True
         if is_first:
+            self._seat.leave()
             self.runner.close()
 
     async def aclose(self, *, drain: bool = False) -> None:
@@ -230,14 +247,35 @@ class Engine:
             while self._is_open():
                 self._read_inbox()
                 self._tell(self._scheduler.expire(self._clock()))
-                plan = self._scheduler.plan(self._clock())
-                if plan is not None:
-                    self._step(plan)
+                if self._scheduler.request_ids:
+                    self._take_turn()
+                else:
+                    self._seat.withdraw()
             self._stop(RequestAborted("the engine is closed"))
+        except (WeightsLost, RequestAborted) as error:
+            self._stop(error)
         except Exception as error:  # our own bug: say so to everyone who waits
             dead = EngineError(f"the engine is dead: {error!r}")
             dead.__cause__ = error
             self._stop(dead)
+        finally:
+            self._seat.withdraw()
+
+    def _take_turn(self) -> None:
+        """One step, if it is this engine's turn; else wait a little, for it or for the inbox."""
+        pause = self._seat.ask()
+        if pause:
+            with contextlib.suppress(queue.Empty):
+                self._inbox.get(timeout=pause)()
+            return
+        self._num_ended = 0
+        try:
+            self._seat.settle()
+            plan = self._scheduler.plan(self._clock())
+            if plan is not None:
+                self._step(plan)
+        finally:
+            self._seat.give(self._num_ended, more=bool(self._scheduler.request_ids))
 
     def _is_open(self) -> bool:
         """Goes on until closed; when draining, until the last request has ended."""
@@ -281,6 +319,7 @@ class Engine:
             if update.text and job.on_text is not None:
                 self._send(update, job.on_text, job.future)
             if update.result is not None:
+                self._num_ended += 1
                 self._drop(update.request_id)
                 _resolve(job.future, update.result)
 

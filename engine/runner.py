@@ -17,6 +17,7 @@ from torch import Tensor
 
 from engine.batch import Batch, build_batch
 from engine.config import EngineConfig
+from engine.footprint import fingerprint, give_back_memory
 from engine.layers.attention import StepTensors
 from engine.layers.kv_cache import KVCache
 from engine.model_config import ModelError
@@ -37,9 +38,15 @@ DTYPES = ("auto", "float32")
 class ModelRunner:
     """One model on one CPU. Not thread-safe: the engine's thread owns it."""
 
-    def __init__(self, model: Decoder, cache: KVCache, config: EngineConfig) -> None:
-        self.model = model
+    def __init__(
+        self, model: Decoder, cache: KVCache, config: EngineConfig, source: Path | None = None
+    ) -> None:
+        """`source`: what `reload` reads again."""
+        self.model = model  # absent while its weights are away
         self.cache = cache
+        self._source, self._config = source, config
+        self._fingerprint = fingerprint(source) if source is not None else ()
+        self._model_config, self._max_model_len = model.config, model.max_model_len
         self._block_size = config.block_size
         self.key_lengths = safe_key_lengths(model.config.head_dim)
         self.deterministic = config.deterministic and is_bit_stable(self)
@@ -57,7 +64,7 @@ class ModelRunner:
         with torch.inference_mode():
             model = load_model(Path(model_dir), config.max_model_len)
             cache = KVCache.allocate(model.config, config, model.max_model_len)
-            return cls(model, cache, config)
+            return cls(model, cache, config, Path(model_dir))
 
     @property
     def block_size(self) -> int:
@@ -69,11 +76,11 @@ class ModelRunner:
 
     @property
     def max_model_len(self) -> int:
-        return self.model.max_model_len
+        return self._max_model_len
 
     @property
     def vocab_size(self) -> int:
-        return self.model.config.vocab_size
+        return self._model_config.vocab_size
 
     def step(self, plan: StepPlan) -> StepOutput:
         began = time.perf_counter()
@@ -86,9 +93,25 @@ class ModelRunner:
                 outputs = self._outputs(plan, batch, hidden)
         return StepOutput(outputs, time.perf_counter() - began)
 
+    def offload(self) -> None:
+        """Free the weights' memory; the block pool stays. On a CPU there is no other memory to
+        move them to: `reload` reads the file again, most of it from the system's page cache."""
+        self.__dict__.pop("model", None)
+        give_back_memory()
+
+    def reload(self) -> None:
+        """Read the same weights again. Raises ModelError: they cannot be had, or are others."""
+        assert self._source is not None, "a model that came from no file stays"
+        if fingerprint(self._source) != self._fingerprint:
+            raise ModelError(f"{self._source} has changed since it was loaded: start the run again")
+        with torch.inference_mode():
+            model = load_model(self._source, self._config.max_model_len)
+        self.model = model
+
     def close(self) -> None:
         """Let go of weights and pool."""
-        del self.model, self.cache
+        self.offload()
+        self.__dict__.pop("cache", None)
 
     def tensors(self, batch: Batch) -> StepTensors:
         """What the layers need, made once a step; rows are padded where attention reads past."""
