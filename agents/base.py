@@ -167,6 +167,17 @@ class Check:
     detail: str  # one line
 
 
+@dataclass(frozen=True, slots=True)
+class ModelSwap:
+    """Weights of one model went in, of others out, for all did not fit. `served`: requests that
+    ended since the swap before."""
+
+    out: tuple[str, ...]
+    into: str
+    seconds: float
+    served: int
+
+
 class AgentError(Exception):
     """The agent cannot start or go on; one line that names the thing and the fix."""
 

@@ -5,9 +5,11 @@ when the first of its kind is made. Agents on the same model and engine options 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from .backend import Model
-from .base import Agent, AgentError, Telemetry
+from .base import Agent, AgentError, ModelSwap, Telemetry
+from .memory import MemoryOptions, engine_key, kv_shares
 from .naming import name_players
 from .spec import (
     AgentSpec,
@@ -21,13 +23,22 @@ from .spec import (
     UciSpec,
 )
 
+if TYPE_CHECKING:
+    from .local import SharedMemory
+
 
 class Agents(Mapping[str, Agent]):
     """The players of a run by name. Close it once, whatever happened."""
 
-    def __init__(self, agents: Mapping[str, Agent], models: Sequence[Model] = ()) -> None:
+    def __init__(
+        self,
+        agents: Mapping[str, Agent],
+        models: Sequence[Model] = (),
+        memory: "SharedMemory | None" = None,
+    ) -> None:
         self._agents = dict(agents)
         self._models = tuple(models)
+        self._memory = memory
 
     def __getitem__(self, name: str) -> Agent:
         return self._agents[name]
@@ -41,6 +52,10 @@ class Agents(Mapping[str, Agent]):
     def telemetry(self) -> tuple[Telemetry, ...]:
         """How each model's engine stands, also while it loads. Cheap; call it as often as drawn."""
         return tuple(model.telemetry() for model in self._models)
+
+    def swaps(self) -> tuple[ModelSwap, ...]:
+        """The exchanges of weights so far, where the models do not fit together. Cheap."""
+        return self._memory.swaps() if self._memory is not None else ()
 
     def failure(self) -> AgentError | None:
         """Why a model that loads in the background cannot play; None: none has failed."""
@@ -57,6 +72,8 @@ class Agents(Mapping[str, Agent]):
 
     async def close(self) -> None:
         """Close every player, then the models; one that fails to close keeps none from it."""
+        if self._memory is not None:
+            self._memory.close()
         errors: list[Exception] = []
         closables: list[Agent | Model] = [*self._agents.values(), *self._models]
         for closable in closables:
@@ -68,20 +85,47 @@ class Agents(Mapping[str, Agent]):
             raise ExceptionGroup("agents failed to close", errors)
 
 
-def create_agents(specs: Sequence[AgentSpec], *, run_seed: int = 0) -> Agents:
+def create_agents(
+    specs: Sequence[AgentSpec], *, run_seed: int = 0, memory: MemoryOptions | None = None
+) -> Agents:
     """Agents for the specs, named as `naming.name_players` names them.
 
     Nothing is loaded or started yet. Raises AgentError (something to install is missing) or
-    SpecError (two players of one name).
+    SpecError (two players of one name, KV memory that cannot be split so).
     """
-    models: dict[str, Model] = {}
-    agents: dict[str, Agent] = {}
-    for spec in name_players(specs):
-        agents[spec.name] = _create(spec, models, run_seed)
-    return Agents(agents, tuple(models.values()))
+    named = name_players(specs)
+    models = _Models(run_seed, memory or MemoryOptions(), named)
+    agents = {spec.name: _create(spec, models) for spec in named}
+    return Agents(agents, tuple(models.made.values()), models.memory)
 
 
-def _create(spec: AgentSpec, models: dict[str, Model], run_seed: int) -> Agent:
+class _Models:
+    """The models of a run, each made when its first player is."""
+
+    def __init__(self, run_seed: int, options: MemoryOptions, specs: Sequence[AgentSpec]) -> None:
+        self.made: dict[str, Model] = {}
+        self.memory: SharedMemory | None = None
+        self._run_seed, self._options = run_seed, options
+        self._shares = kv_shares(specs, options)
+
+    def local(self, spec: LlmSpec) -> Model:
+        from .local import LocalModel, SharedMemory
+
+        if self.memory is None:
+            self.memory = SharedMemory(self._options.weights_bytes)
+        key = engine_key(spec)
+        if key not in self.made:
+            self.made[key] = LocalModel(
+                spec.model,
+                spec.engine,
+                seed=self._run_seed,
+                memory=self.memory,
+                kv_bytes=self._shares.get(key),
+            )
+        return self.made[key]
+
+
+def _create(spec: AgentSpec, models: _Models) -> Agent:
     match spec:
         case RandomSpec():
             from .random_move import RandomAgent
@@ -100,7 +144,7 @@ def _create(spec: AgentSpec, models: dict[str, Model], run_seed: int) -> Agent:
 
             return ScriptedAgent(spec)
         case LlmSpec():
-            return _create_llm(spec, models, run_seed)
+            return _create_llm(spec, models)
         case HumanSpec():
             from .human import HumanAgent
 
@@ -111,22 +155,20 @@ def _create(spec: AgentSpec, models: dict[str, Model], run_seed: int) -> Agent:
             return _create_remote(spec, models)
 
 
-def _create_llm(spec: LlmSpec, models: dict[str, Model], run_seed: int) -> Agent:
+def _create_llm(spec: LlmSpec, models: _Models) -> Agent:
     try:
         from .llm import LlmAgent
-        from .local import LocalModel
+
+        model = models.local(spec)
     except ImportError as error:
         raise AgentError(
             f"{spec.name}: {error.name or 'a package'} is missing, which the engine needs: "
             "pip install 'madang[local]'"
         ) from None
-    key = f"{spec.model}\x1f{spec.engine.model_dump_json()}"
-    if key not in models:
-        models[key] = LocalModel(spec.model, spec.engine, seed=run_seed)
-    return LlmAgent(spec, models[key])
+    return LlmAgent(spec, model)
 
 
-def _create_remote(spec: EndpointSpec, models: dict[str, Model]) -> Agent:
+def _create_remote(spec: EndpointSpec, models: _Models) -> Agent:
     try:
         from .remote import CONNECTION, RemoteModel
     except ImportError as error:
@@ -137,9 +179,9 @@ def _create_remote(spec: EndpointSpec, models: dict[str, Model]) -> Agent:
     from .llm import LlmAgent
 
     key = spec.model_dump_json(include=set(CONNECTION))
-    if key not in models:
-        models[key] = RemoteModel(spec)
-    return LlmAgent(spec, models[key])
+    if key not in models.made:
+        models.made[key] = RemoteModel(spec)
+    return LlmAgent(spec, models.made[key])
 
 
 def _create_mqtt(spec: MqttSpec) -> Agent:

@@ -1,7 +1,8 @@
 """A model on the in-process engine: the only module of `agents` that knows the engine.
 
-One `LocalModel` serves every agent on the same model and options. It loads on a thread of its own,
-so that other games play meanwhile; whoever needs it waits in `ready`. What the engine refuses or
+One `LocalModel` serves every agent on the same model and options; all of a run share one
+`SharedMemory`, where they take turns. It loads on a thread of its own, so that other games play
+meanwhile; whoever needs it waits in `ready`. What the engine refuses or
 fails at becomes a BackendError, hence no result and never a move or a loss.
 """
 
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from engine import hub
@@ -21,6 +23,7 @@ from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.metrics import EngineSnapshot
 from engine.model_config import ModelError
+from engine.pool import Pool
 from engine.tokenizer import Tokenizer
 from engine.types import (
     Completion,
@@ -34,7 +37,7 @@ from engine.types import (
 )
 
 from .backend import THINK_OPEN, Answer, Ask, BackendError, Sampling, Scores
-from .base import AgentError, NoResultReason, Telemetry, Timing, Usage
+from .base import AgentError, ModelSwap, NoResultReason, Telemetry, Timing, Usage
 from .prompt import Message, Prompt, PromptReport, report
 from .spec import EngineOptions
 
@@ -47,11 +50,38 @@ class _Loaded:
     tokenizer: Tokenizer
 
 
+class SharedMemory:
+    """Where the models of one run take turns. `weights_bytes` None: all fit."""
+
+    def __init__(self, weights_bytes: int | None = None) -> None:
+        self.pool = Pool(weights_bytes)
+
+    def swaps(self) -> tuple[ModelSwap, ...]:
+        """All so far, in order."""
+        return tuple(
+            ModelSwap(swap.out, swap.into, swap.seconds, swap.served) for swap in self.pool.swaps
+        )
+
+    def close(self) -> None:
+        """Whoever waits to be loaded waits no longer."""
+        self.pool.close()
+
+
 class LocalModel:
     """One model and its engine; a Backend. Nothing is loaded before `ready` is awaited."""
 
-    def __init__(self, model: str, options: EngineOptions, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: str,
+        options: EngineOptions,
+        *,
+        seed: int = 0,
+        memory: SharedMemory | None = None,
+        kv_bytes: int | None = None,
+    ) -> None:
+        """`kv_bytes`: its share of the KV memory; None: as the options say."""
         self._model, self._options, self._seed = model, options, seed
+        self._memory, self._kv_bytes = memory or SharedMemory(), kv_bytes
         self._loading: Future[_Loaded] | None = None
         self._closed = False
         self._ids = itertools.count()
@@ -142,7 +172,7 @@ class LocalModel:
     def _load(self, result: "Future[_Loaded]") -> None:
         """On the loading thread."""
         try:
-            loaded = load(self._model, self._options, self._seed)
+            loaded = load(self._model, self._options, self._seed, self._memory, self._kv_bytes)
         except AgentError as error:
             result.set_exception(error)
         except Exception as error:
@@ -154,13 +184,23 @@ class LocalModel:
             result.set_result(loaded)
 
 
-def load(model: str, options: EngineOptions, seed: int = 0) -> _Loaded:
-    """Find the model, start its engine. Blocks; raises AgentError with one line and the fix."""
-    settings = options.model_dump(exclude_none=True)
+def load(
+    model: str,
+    options: EngineOptions,
+    seed: int = 0,
+    memory: SharedMemory | None = None,
+    kv_bytes: int | None = None,
+) -> _Loaded:
+    """Find the model, start its engine when there is room for it. Blocks; raises AgentError with
+    one line and the fix."""
+    settings = options.model_dump(exclude_none=True, exclude={"kv_fraction"})
+    if kv_bytes is not None:
+        settings["kv_cache_memory_bytes"] = kv_bytes
     try:
         folder = hub.ensure(model, _log_progress)
         config = EngineConfig.from_dict({**settings, "model": str(folder), "seed": seed})
-        engine = Engine.load(config)
+        name = Path(model).name if "/" in model else model
+        engine = Engine.load(config, memory.pool if memory else None, name)
     except (hub.HubError, ModelError, EngineError, ValueError) as error:
         raise AgentError(f"{model}: {error}") from error
     except ImportError as error:

@@ -104,6 +104,12 @@ class EngineOptions(_Frozen):
     scheduling_policy: Literal["fcfs", "priority"] | None = None
     batching: Literal["continuous", "static", "serial"] | None = None
     deterministic: bool | None = None
+    kv_fraction: float | None = Field(default=None, gt=0, le=1)  # of [memory] kv_cache_bytes
+
+    @property
+    def sizes_kv(self) -> bool:
+        """Whether these options say themselves how large the KV pool is."""
+        return self.kv_cache_memory_bytes is not None or self.num_gpu_blocks_override is not None
 
 
 class _Prompted(_Player):

@@ -3,6 +3,7 @@
     [run]        name, seed, concurrency, db, retries
     [[games]]    one table a tournament section: game, rules, format, pairs, openings, caps
     [engine]     defaults of every llm player's own `engine` table (vLLM's names)
+    [memory]     what all in-process models share: weights_bytes, kv_cache_bytes
     [[players]]  who plays: `agents.spec`
 
 `load_config` raises ConfigError with one line that names the file, the key and the fix. What it
@@ -18,6 +19,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agents.memory import MemoryOptions, kv_shares
 from agents.naming import name_players
 from agents.spec import AgentSpec, EngineOptions, SpecError, load_spec, nearest
 from arena.adjudicate import AtCap, DrawRule, ResignRule
@@ -114,6 +116,7 @@ class Config(_Frozen):
     run: RunConfig = RunConfig()
     games: tuple[SectionConfig, ...] = Field(min_length=1)
     players: tuple[AgentSpec, ...] = Field(min_length=1)
+    memory: MemoryOptions = MemoryOptions()
 
     def section_players(self, section: SectionConfig) -> tuple[str, ...]:
         return section.players or tuple(spec.name for spec in self.players)
@@ -254,6 +257,10 @@ def _load_players(tables: object, engine: object) -> tuple[AgentSpec, ...]:
 
 
 def _check_players(config: Config) -> None:
+    try:
+        kv_shares(config.players, config.memory)
+    except SpecError as error:
+        raise ConfigError(str(error)) from None
     known = {spec.name for spec in config.players}
     for number, section in enumerate(config.games, 1):
         where = f"games[{number}] ({section.label})"
@@ -273,9 +280,13 @@ def _check_players(config: Config) -> None:
             raise ConfigError(f"{where}: {what} has two players, not {len(names)}: name them")
 
 
-_MODELS: dict[str, type[BaseModel]] = {"run": RunConfig, "games": SectionConfig}
+_MODELS: dict[str, type[BaseModel]] = {
+    "run": RunConfig,
+    "games": SectionConfig,
+    "memory": MemoryOptions,
+}
 _RULES = {"draw": DrawRule, "resign": ResignRule, "sprt": Sprt}
-_TOP = ("run", "games", "players", "engine")
+_TOP = ("run", "games", "players", "engine", "memory")
 
 
 def _explain(error: ValidationError) -> str:

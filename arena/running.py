@@ -113,7 +113,7 @@ async def resume_run(
 @contextlib.asynccontextmanager
 async def _agents(config: Config) -> AsyncIterator[Agents]:
     try:
-        agents = create_agents(config.players, run_seed=config.run.seed)
+        agents = create_agents(config.players, run_seed=config.run.seed, memory=config.memory)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     try:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
+from agents.memory import MemoryOptions
 from agents.policy import Policy
 from agents.spec import SPECS, EngineOptions
 from arena.adjudicate import DrawRule, ResignRule
@@ -33,6 +34,7 @@ def part(heading: str) -> str:
         ("[run]", RunConfig),
         ("[[games]]", SectionConfig),
         ("[engine]", EngineOptions),
+        ("[memory]", MemoryOptions),
         ("[[players]]", Policy),
         *(("[[players]]", spec) for spec in SPECS.values()),
     ],
@@ -53,7 +55,8 @@ def test_every_key_of_the_inner_tables_is_documented() -> None:
 
 
 def test_no_key_is_documented_that_is_none() -> None:
-    for heading, model in (("[run]", RunConfig), ("[[games]]", SectionConfig)):
+    tables = (("[run]", RunConfig), ("[[games]]", SectionConfig), ("[memory]", MemoryOptions))
+    for heading, model in tables:
         keys = re.findall(r"(?m)^\| `([a-z_]+)` \|", part(heading))
         assert set(keys) == set(model.model_fields), heading
 

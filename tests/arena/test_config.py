@@ -8,16 +8,23 @@ import pytest
 from arena.config import Config, ConfigError, build_config, load_config, resolved, restore
 
 TWO: list[dict[str, Any]] = [{"kind": "random"}, {"kind": "material"}]
+HALF = {"kind": "llm", "model": "m", "name": "half", "engine": {"kv_fraction": 0.5}}
 
 
 def build(
-    run: dict[str, Any] | None = None, players: Any = TWO, engine: Any = None, **game: Any
+    run: dict[str, Any] | None = None,
+    players: Any = TWO,
+    engine: Any = None,
+    memory: Any = None,
+    **game: Any,
 ) -> Config:
     table: dict[str, Any] = {"games": [{"game": "chess", **game}], "players": players}
     if run is not None:
         table["run"] = run
     if engine is not None:
         table["engine"] = engine
+    if memory is not None:
+        table["memory"] = memory
     return build_config(table)
 
 
@@ -53,6 +60,9 @@ def test_defaults() -> None:
         ({"players": [*TWO, {"kind": "uci"}]}, ("players[3]", "path")),
         ({"players": [{"kind": "random", "nme": "x"}]}, ("players[1]", "did you mean 'name'")),
         ({"engine": {"max_num_seq": 4}}, ("engine", "did you mean 'max_num_seqs'")),
+        ({"memory": {"weight_bytes": 4}}, ("memory.weight_bytes", "did you mean 'weights_bytes'")),
+        ({"memory": {"weights_bytes": 0}}, ("memory.weights_bytes", "not 0")),
+        ({"players": [*TWO, HALF]}, ("half: kv_fraction is a part of [memory] kv_cache_bytes",)),
     ],
 )
 def test_one_line_names_the_key_and_the_fix(table: dict[str, Any], parts: tuple[str, ...]) -> None:
@@ -120,7 +130,8 @@ def test_resolved_configuration_comes_back_equal() -> None:
         at_cap="material",
         draw={"movecount": 4},
         openings={"file": "b.epd", "order": "random"},
-        engine={"max_num_seqs": 4},
+        engine={"max_num_seqs": 4, "kv_fraction": 0.5},
+        memory={"weights_bytes": 10**9, "kv_cache_bytes": 10**8},
         players=[{"kind": "llm", "model": "m"}, {"kind": "llm", "model": "m", "mode": "choice"}],
     )
     assert restore(resolved(config)) == config
