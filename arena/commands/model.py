@@ -1,4 +1,4 @@
-"""`arena model pull/list/show/path`: the models of the in-process engine."""
+"""`arena model pull/list/show/path/serve`: the models of the in-process engine."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .common import JsonOption, QuietOption, UsageFault, print_json, say
+from .model_serve import serve
 
 if TYPE_CHECKING:
     from engine.hub import Progress
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="Fetch, convert and list models.", rich_markup_mode=None
 )
+app.command()(serve)
 NameArgument = Annotated[str, typer.Argument(help="A model, such as smollm2-135m.")]
 
 
