@@ -25,6 +25,7 @@ from arena.commands import (
     model,
     play,
     prompt,
+    replay,
     serve,
     setup,
     watch,
@@ -42,7 +43,7 @@ app = typer.Typer(
 COMMANDS: tuple[Callable[..., None], ...] = (
     setup.init, setup.doctor, check.check, play.play, play.run, play.resume, play.extend,
     look.status, look.standings, figures.crosstable, figures.h2h, figures.rate, figures.stats,
-    look.show, watch.watch, look.export, serve.serve,
+    look.show, watch.watch, replay.replay, look.export, serve.serve,
     hand_on.share, hand_on.publish, hand_on.verify,
     prompt.prompt, board.legal, board.perft, board.convert, board.parse,
 )  # fmt: skip

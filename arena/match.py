@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from agents.base import Agent, AgentError, Clocks, Decision, Turn, derive_seed
+from agents.base import Agent, AgentError, Attempt, Clocks, Decision, Turn, derive_seed
 from arena.adjudicate import Adjudicator, AtCap, DrawRule, ResignRule, Verdict
 from arena.clock import Clock, TimeControl
 from arena.recording import move_record
@@ -149,12 +149,16 @@ class _Match:
     async def _ply(self) -> GameRecord | None:
         """Ask the side to move; None: it moved and the game goes on."""
         offered = False
+        tried: tuple[Attempt, ...] = ()  # with the offer
         while True:
             asked = await self._ask()
             if isinstance(asked, GameRecord):
                 return asked
             decision, seconds = asked
-            if self._clocks is not None and not self._charge(decision, seconds):
+            in_time = self._clocks is None or self._charge(decision, seconds)
+            tried = (*tried, *decision.attempts)
+            decision = replace(decision, attempts=_numbered(tried))
+            if not in_time:
                 return self._forfeit(decision, Termination.TIME, "loses on time")
             if decision.kind != "draw_offer":
                 break
@@ -303,6 +307,14 @@ class _Match:
             plies=len(self._state.moves),
             points=self._state.material(),
         )
+
+
+def _numbered(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The attempts of one turn numbered from 1, also where it took two requests."""
+    return tuple(
+        attempt if attempt.number == number else replace(attempt, number=number)
+        for number, attempt in enumerate(attempts, 1)
+    )
 
 
 async def _within(awaitable: Coroutine[Any, Any, T], seconds: float) -> T:

@@ -4,6 +4,7 @@ from .export import export
 from .meetings import crosstable, head_to_head
 from .meetings_text import crosstable_text, head_to_head_text
 from .rate import rate, rate_text
+from .replay import replay, replay_text
 from .standings import standings
 from .stats import stats, stats_text
 from .summary import summary
@@ -17,6 +18,8 @@ __all__ = [
     "head_to_head_text",
     "rate",
     "rate_text",
+    "replay",
+    "replay_text",
     "standings",
     "standings_text",
     "stats",

@@ -48,7 +48,18 @@ def standings(
     Raises StoreError: no such run, or a player whose settings differ between the runs.
     """
     run_ids = run_list(store, run_id)
-    found = pools(store, run_ids)
+    return standings_of(store, run_ids, pools(store, run_ids), anchors=anchors, seed=seed)
+
+
+def standings_of(
+    store: Store,
+    run_ids: Sequence[int],
+    found: Sequence[Pool],
+    *,
+    anchors: Mapping[str, float] | None = None,
+    seed: int = 0,
+) -> Row:
+    """The standings of pools that are gathered already."""
     terms = shown_terms(found)
     answers = queries.attempt_counts(store, run_ids)
     masses = queries.legal_masses(store, run_ids)

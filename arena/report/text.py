@@ -23,9 +23,12 @@ def standings_text(
     **words: Any,
 ) -> str:
     """Every table of `standings`, which takes `words`; `columns` None: the terminal's."""
-    columns = columns or terminal_width()
-    found = standings(store, run_id, **words)["games"]
-    return "\n\n".join(_standings(pool, columns) for pool in found)
+    return tables_text(standings(store, run_id, **words), columns or terminal_width())
+
+
+def tables_text(found: Row, columns: int) -> str:
+    """Every table of what `standings` gave."""
+    return "\n\n".join(_standings(pool, columns) for pool in found["games"])
 
 
 def summary_text(store: Store, run_id: int | None = None, columns: int | None = None) -> str:

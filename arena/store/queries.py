@@ -212,6 +212,14 @@ def game(store: Store, game_id: int) -> GameInfo:
     return found[0]
 
 
+def game_info(store: Store, game_id: int) -> GameInfo:
+    """One game without its moves. Raises StoreError where there is none."""
+    rows = _all(store, select(GameRow.__table__).where(GameRow.id == game_id))
+    if not rows:
+        raise StoreError(f"there is no game {game_id} in {store.label}")
+    return GameInfo(**rows[0])
+
+
 def games_with_moves(store: Store, run_id: int) -> list[GameInfo]:
     """Every game of a run that was not played again, with moves and attempts, by id."""
     ours = (GameRow.run_id == run_id) & (GameRow.status != str(Status.SUPERSEDED))

@@ -12,7 +12,7 @@ from arena.adjudicate import DrawRule, ResignRule
 from arena.clock import TimeControl
 from arena.match import Limits
 from arena.records import GameRecord, MoveRecord, Slot, Status, Termination
-from games.base import Game, Side
+from games.base import Game, Move, Side
 from games.registry import get_game
 
 from .kit import Player, broken, failed, first_move, never, scored, script, stubborn
@@ -116,6 +116,14 @@ def test_a_draw_offer_stands_for_the_opponents_next_turn() -> None:
     assert end(record) == ("1/2-1/2", Termination.DRAW_AGREED, Status.FINISHED)
     assert [move.uci for move in moves] == ["e2e4"]
     assert [turn.draw_offered for turn in black.turns] == [True]
+
+
+def test_the_answer_that_offered_is_kept_with_the_move() -> None:
+    offer = Decision("draw_offer", attempts=(Attempt(1, "draw_offer", answer="Draw?"),))
+    answered = Decision("move", Move("e2e4"), attempts=(Attempt(1, "move", answer="e4"),))
+    _, moves = referee(Player("w", script(offer, answered)), Player("b"), max_plies=1)
+    kept = [(attempt.number, attempt.answer) for attempt in moves[0].attempts]
+    assert kept == [(1, "Draw?"), (2, "e4")]
 
 
 def test_a_move_declines_an_offer() -> None:
