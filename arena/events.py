@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from agents.base import AgentInfo, Telemetry
+from agents.base import AgentInfo, ModelSwap, Telemetry
 from arena.records import GameRecord, MoveRecord, Slot
 from arena.sprt import SprtState
 
@@ -72,6 +72,13 @@ class TelemetrySampled:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelsSwapped:
+    """Where the models do not fit in memory together; told within a second or so."""
+
+    swap: ModelSwap
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Something a person should read now: a warning, a trace, a retry."""
 
@@ -93,6 +100,7 @@ Event = (
     | GameFinished
     | SprtTested
     | TelemetrySampled
+    | ModelsSwapped
     | Noted
     | RunFinished
 )

@@ -23,12 +23,22 @@ from arena.events import (
     Event,
     GameFinished,
     GameStarted,
+    ModelsSwapped,
     Noted,
     SprtTested,
     Subscription,
 )
 from arena.records import GameRecord
-from arena.run_view import EngineRates, LiveGame, Rated, RunView, Score, finished_line, started_line
+from arena.run_view import (
+    EngineRates,
+    LiveGame,
+    Rated,
+    RunView,
+    Score,
+    finished_line,
+    started_line,
+    swapped_line,
+)
 from games.registry import get_game
 
 REDRAWS_S = 4
@@ -73,6 +83,8 @@ def plain_line(event: Event, num_games: int) -> str:
         return started_line(event.slot, num_games)
     if isinstance(event, SprtTested):
         return event.text
+    if isinstance(event, ModelsSwapped):
+        return swapped_line(event.swap)
     return finished_line(event.record) if isinstance(event, GameFinished) else ""
 
 
@@ -149,6 +161,7 @@ def draw(view: RunView, width: int, height: int, where: Sequence[str] = ()) -> R
     """The panel of a run for a terminal of that size; `height` 0 leaves boards and lines out."""
     head: list[RenderableType] = [_title(view), _progress(view, width)]
     head += [_engine(rates) for rates in view.rates()]
+    head += _waves(view)
     head += _agents(view)
     head += [_line(clean(text)) for text in view.tests.values()]
     head += [_line(line, style="dim") for line in where]
@@ -206,6 +219,18 @@ def _engine(rates: EngineRates) -> Text:
         parts.append(f"prefix hits {rates.hit_rate:.0%}")
     parts.append(f"KV {last.kv_cache_usage_perc:.0%}")
     return name.append("  ".join(parts), style="not bold")
+
+
+def _waves(view: RunView) -> list[RenderableType]:
+    waves = view.waves
+    if waves is None:
+        return []
+    parts = [f"{waves.num_swaps} swaps", f"{waves.seconds:.1f} s"]
+    if view.elapsed > 0:
+        parts.append(f"{min(1.0, waves.seconds / view.elapsed):.0%} of the time")
+    parts.append(f"{waves.served / waves.num_swaps:.0f} requests a swap")
+    parts.append(f"now {clean(waves.last.into)}")
+    return [_line(f"waves  {'  '.join(parts)}")]
 
 
 def _agents(view: RunView) -> list[RenderableType]:

@@ -8,12 +8,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agents.base import Telemetry
+from agents.base import ModelSwap, Telemetry
 from arena.events import (
     AgentReady,
     Event,
     GameFinished,
     GameStarted,
+    ModelsSwapped,
     MovePlayed,
     Noted,
     RunFinished,
@@ -74,6 +75,22 @@ class EngineRates:
 
 
 @dataclass(slots=True)
+class Waves:
+    """How models that do not fit together have been exchanged so far."""
+
+    last: ModelSwap
+    num_swaps: int = 0
+    seconds: float = 0.0
+    served: int = 0  # requests
+
+    def add(self, swap: ModelSwap) -> None:
+        self.last = swap
+        self.num_swaps += 1
+        self.seconds += swap.seconds
+        self.served += swap.served
+
+
+@dataclass(slots=True)
 class RunView:
     """State of one run. Only `apply` changes it, but for `ratings`."""
 
@@ -102,6 +119,7 @@ class RunView:
     tests: dict[int, str] = field(default_factory=dict)  # section → how its SPRT stands
     ratings: dict[str, dict[str, Rated]] = field(default_factory=dict)  # set by who computes them
     samples: dict[str, deque[tuple[float, Telemetry]]] = field(default_factory=dict)
+    waves: Waves | None = None
 
     def apply(self, event: Event) -> None:
         match event:
@@ -133,13 +151,22 @@ class RunView:
             case SprtTested():
                 self.tests[event.section] = event.text
             case TelemetrySampled():
-                for sample in event.samples:
-                    kept = self.samples.setdefault(sample.model, deque(maxlen=RATE_SAMPLES))
-                    kept.append((self.now(), sample))
+                self._sampled(event.samples)
+            case ModelsSwapped():
+                self._swapped(event.swap)
             case Noted():
                 self.recent.append(event.text)
             case RunFinished():
                 self.status = event.status
+
+    def _sampled(self, samples: tuple[Telemetry, ...]) -> None:
+        for sample in samples:
+            kept = self.samples.setdefault(sample.model, deque(maxlen=RATE_SAMPLES))
+            kept.append((self.now(), sample))
+
+    def _swapped(self, swap: ModelSwap) -> None:
+        self.waves = self.waves or Waves(swap)
+        self.waves.add(swap)
 
     def _finished(self, record: GameRecord) -> None:
         self.recent.append(finished_line(record))
@@ -209,6 +236,13 @@ def _rates(samples: list[tuple[float, Telemetry]]) -> EngineRates:
 
 def started_line(slot: Slot, num_games: int) -> str:
     return f"Started game {slot.id} of {num_games} ({slot.first} vs {slot.second})"
+
+
+def swapped_line(swap: ModelSwap) -> str:
+    out = ", ".join(swap.out) or "none"
+    return (
+        f"Swapped models: {out} → {swap.into} ({swap.seconds:.1f} s), {swap.served} requests served"
+    )
 
 
 def finished_line(record: GameRecord) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol, TypeVar
 
-from agents.base import Agent, AgentError, AgentInfo, Telemetry
+from agents.base import Agent, AgentError, AgentInfo, ModelSwap, Telemetry
 from arena import match
 from arena.clock import parse_tc
 from arena.config import Config, SectionConfig
@@ -26,6 +26,7 @@ from arena.events import (
     EventBus,
     GameFinished,
     GameStarted,
+    ModelsSwapped,
     MovePlayed,
     Noted,
     RunFinished,
@@ -56,6 +57,8 @@ class Players(Protocol):
     def __getitem__(self, name: str) -> Agent: ...
 
     def telemetry(self) -> tuple[Telemetry, ...]: ...
+
+    def swaps(self) -> tuple[ModelSwap, ...]: ...
 
     async def close(self) -> None: ...
 
@@ -131,6 +134,7 @@ class Tournament:
         self._games: set[asyncio.Task[None]] = set()
         self._starting: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
+        self._num_swaps = 0  # told so far
 
     def stop(self) -> None:
         """End soon and stay resumable. Safe to call more than once."""
@@ -322,7 +326,15 @@ class Tournament:
             self._bus.publish(TelemetrySampled(samples))
             for sample in samples:
                 await self._store.append_telemetry(self._run_id, sample)
+            await self._tell_swaps()
             await asyncio.sleep(TELEMETRY_S)
+
+    async def _tell_swaps(self) -> None:
+        """Exchanges of weights since the last call, to the followers and to the record."""
+        for swap in self._players.swaps()[self._num_swaps :]:
+            self._num_swaps += 1
+            self._bus.publish(ModelsSwapped(swap))
+            await _whole(self._store.append_event(self._run_id, "models_swapped", asdict(swap)))
 
     async def _end(self, tasks: Sequence["asyncio.Task[None]"]) -> None:
         """Cancel what still runs and wait for it, so that every game in flight is recorded."""
@@ -340,6 +352,7 @@ class Tournament:
         if self._stopping.is_set():
             num_open += sum(task.cancelled() for task in self._games)
             status = "interrupted" if num_open else "finished"
+        await self._tell_swaps()
         await self._store.finish_run(self._run_id, status)
         self._bus.publish(RunFinished(self._run_id, status, num_open))
         return RunResult(self._run_id, status, num_open, dict(self._failed))

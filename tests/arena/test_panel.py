@@ -6,20 +6,21 @@ import io
 import pytest
 from rich.console import Console
 
-from agents.base import AgentInfo, Telemetry
+from agents.base import AgentInfo, ModelSwap, Telemetry
 from arena.events import (
     AgentReady,
     Event,
     EventBus,
     GameFinished,
     GameStarted,
+    ModelsSwapped,
     MovePlayed,
     Noted,
     RunFinished,
     RunStarted,
     TelemetrySampled,
 )
-from arena.panel import LivePanel, PlainLines, clean, draw
+from arena.panel import LivePanel, PlainLines, clean, draw, plain_line
 from arena.records import GameRecord, MoveRecord, Result, Slot, Status
 from arena.run_view import RunView
 from games.registry import get_game
@@ -122,6 +123,21 @@ def test_rates_are_of_the_last_seconds() -> None:
     assert "KV 25%" in text
     assert rates.batch == pytest.approx(6.0)
     assert rates.decode_tps == pytest.approx(120 * 10 / 2)
+
+
+def test_waves_are_shown_in_both_ways() -> None:
+    clock = Time()
+    view = viewed(story(clock), clock)
+    assert "waves" not in "\n".join(shown(view, 120, 40))
+    swaps = [ModelSwap(("big",), "bi\x1bg-2", 1.23, 61), ModelSwap((), "big", 0.77, 63)]
+    for swap in swaps:
+        view.apply(ModelsSwapped(swap))
+    clock.now += 20
+    text = "\n".join(shown(view, 120, 40))
+    assert "waves  2 swaps  2.0 s" in text
+    assert "62 requests a swap  now big" in text
+    assert plain_line(ModelsSwapped(swaps[0]), 2).startswith("Swapped models: big → bi")
+    assert plain_line(ModelsSwapped(swaps[1]), 2).endswith("none → big (0.8 s), 63 requests served")
 
 
 def test_loading_and_waiting_are_said() -> None:

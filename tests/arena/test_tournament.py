@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from agents.base import Agent, AgentError, Attempt, Decision, Telemetry, Turn, Usage
+from agents.base import Agent, AgentError, Attempt, Decision, ModelSwap, Telemetry, Turn, Usage
 from agents.factory import create_agents
 from arena.config import Config, build_config, resolved
-from arena.events import Event, EventBus, GameFinished, GameStarted, MovePlayed, Noted, RunFinished
+from arena.events import (
+    Event,
+    EventBus,
+    GameFinished,
+    GameStarted,
+    ModelsSwapped,
+    MovePlayed,
+    Noted,
+    RunFinished,
+)
 from arena.plan import make_plan
 from arena.records import Slot
 from arena.store import Store, queries
@@ -31,6 +40,7 @@ class Cast(Mapping[str, Agent]):
 
     def __init__(self, *players: Agent) -> None:
         self._players = {player.info.name: player for player in players}
+        self.swapped: tuple[ModelSwap, ...] = ()
 
     def __getitem__(self, name: str) -> Agent:
         return self._players[name]
@@ -43,6 +53,9 @@ class Cast(Mapping[str, Agent]):
 
     def telemetry(self) -> tuple[Telemetry, ...]:
         return (Telemetry("test-model", loading=False, steps=3),)
+
+    def swaps(self) -> tuple[ModelSwap, ...]:
+        return self.swapped
 
     async def close(self) -> None: ...
 
@@ -364,6 +377,17 @@ def test_telemetry_is_sampled_and_kept(tmp_path: Path) -> None:
         rows = queries.telemetry(store, result.run_id)
     assert rows
     assert (rows[0]["model"], rows[0]["steps"]) == ("test-model", 3)
+
+
+def test_swaps_are_told_once_and_kept(tmp_path: Path) -> None:
+    cast = Cast(Player("a"), Player("b"))
+    cast.swapped = (ModelSwap(("x",), "y", 1.25, 31), ModelSwap(("y",), "x", 0.5, 32))
+    with Store.open(tmp_path / "a.db") as store:
+        result, events = asyncio.run(perform(configured(named("a", "b")), store, cast))
+        kept = [e for e in queries.events(store, result.run_id) if e.kind == "models_swapped"]
+    assert [e.swap for e in events if isinstance(e, ModelsSwapped)] == list(cast.swapped)
+    assert [e.payload["into"] for e in kept] == ["y", "x"]
+    assert kept[0].payload == {"out": ["x"], "into": "y", "seconds": 1.25, "served": 31}
 
 
 def test_a_bug_of_a_player_does_not_reach_the_other_games(tmp_path: Path) -> None:
