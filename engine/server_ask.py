@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 from engine.chat import RenderedPrompt
-from engine.server_wire import ChatBody, CompletionBody, Fault
+from engine.server_wire import MAX_CHOICE_CHARS, ChatBody, CompletionBody, Fault
 from engine.tokenizer import Tokenizer
 from engine.types import Request, SamplingParams, TokenIds
 
@@ -86,9 +86,12 @@ def _choices(body: Body) -> tuple[tuple[str, ...] | None, bool]:
         if body.terminator is not None:
             raise Fault(400, "terminator: needs choices", param="terminator")
         return None, False
-    for text in given[0]:
-        if not text:
-            raise Fault(400, "choices: one of them is empty", param="choices")
+    if not all(given[0]):
+        raise Fault(400, "choices: one of them is empty", param="choices")
+    if sum(map(len, given[0])) > MAX_CHOICE_CHARS:
+        raise Fault(
+            400, f"choices: more than {MAX_CHOICE_CHARS} characters together", param="choices"
+        )
     return tuple(given[0]), not walks and body.mode != "walk"
 
 

@@ -5,14 +5,14 @@ nothing is dropped in silence; keys that a client sends out of habit and that ch
 taken and not used. Absent and null mean the same.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from engine.types import Terminator
 
-MAX_CHOICES = 16_384
-MAX_STOPS = 32
+MAX_CHOICES, MAX_CHOICE_CHARS = 1024, 32_768  # all together; a trie is built between two events
+MAX_STOPS, MAX_STOP_CHARS = 32, 256  # compared with the text's end after every token
 UNSUPPORTED = {
     "n": "one answer a request: send it again with another seed",
     "best_of": "one answer a request",
@@ -92,7 +92,9 @@ class _Body(_Wire):
     repetition_penalty: float | None = Field(default=None, gt=0)
     repeat_penalty: float | None = Field(default=None, gt=0)  # llama.cpp's name of it
     seed: int | None = None
-    stop: list[str] | None = Field(default=None, max_length=MAX_STOPS)
+    stop: list[Annotated[str, Field(max_length=MAX_STOP_CHARS)]] | None = Field(
+        default=None, max_length=MAX_STOPS
+    )
     n: Literal[1] | None = None
     ignore_eos: bool | None = None
     priority: int | None = None

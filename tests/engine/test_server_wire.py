@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import httpx
 import openai
 import pytest
 
+import engine.server
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.server_answer import Served
@@ -60,6 +62,7 @@ def refusal(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
         ({"max_tokens": 999_999_999, "messages": CHAT["messages"] * 99}, "max_model_len"),
         ({"stop": ""}, "stop: an empty string"),
         ({"stop": ["x"] * 33}, "stop: List should have at most 32"),
+        ({"stop": ["x" * 257]}, "stop.0: String should have at most 256"),
         ({"frequency_penalty": 0.5}, "frequency_penalty: not supported: use repetition_penalty"),
         ({"logit_bias": {"5": 1}}, "logit_bias: not supported"),
         ({"tools": [{"type": "function"}]}, "tools: tool calls are not supported"),
@@ -75,6 +78,8 @@ def refusal(answer: httpx.Response) -> tuple[int, dict[str, Any]]:
         ({"chat_template_kwargs": {"messages": []}}, "'messages' is not a switch"),
         ({"choices": []}, "choices: List should have at least 1"),
         ({"choices": ["a", ""]}, "choices: one of them is empty"),
+        ({"choices": ["a"] * 1025}, "choices: List should have at most 1024"),
+        ({"choices": ["a" * 17_000, "b" * 17_000]}, "more than 32768 characters"),
         ({"choices": ["a", "a"]}, "choices must be distinct"),
         ({"choices": ["a"], "guided_choice": ["b"]}, "choices: given twice"),
         ({"choices": ["a"], "logprobs": True}, "logprobs: an answer held to choices has none"),
@@ -129,6 +134,17 @@ def test_what_else_is_refused(address: str) -> None:
     large = httpx.post(url, content=b" " * (9 << 20), headers=JSON)
     assert refusal(large)[0] == 413
     assert refusal(httpx.get(f"{address}/health", headers={"Host": "evil.example"}))[0] == 421
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine.server, "BODY_S", 0.1)
+    host, port = address.removeprefix("http://").split(":")
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((host, int(port)), timeout=20) as slow:
+        slow.sendall(f"{head}Content-Length: 99\r\n\r\n{{".encode())
+        assert slow.recv(99).startswith(b"HTTP/1.1 408 ")
 
 
 def test_habits_of_clients_are_taken(address: str) -> None:
