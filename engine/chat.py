@@ -5,6 +5,9 @@ The text is what transformers' `apply_chat_template` renders. Control-token stri
 gets a private mark inside, and so does the edge of a string that could be half of one. After
 rendering, a control-token string without a mark was written by the template; one with a mark came
 from content and is plain text. Ordinary content has no marks and renders as it always would.
+
+A base model has no template. It is given the messages' texts one after the other, an empty line
+after each, which it continues.
 """
 
 import re
@@ -77,9 +80,16 @@ class ChatTemplate:
     """One model's template and the names of its special tokens."""
 
     def __init__(
-        self, sources: Mapping[str, str], names: Mapping[str, str], marker: Marker, origin: str
+        self,
+        sources: Mapping[str, str],
+        names: Mapping[str, str],
+        marker: Marker,
+        origin: str,
+        begin: str = "",
     ) -> None:
+        """`begin`: the control tokens before a text, where no template writes them."""
         self._marker = marker
+        self._begin = begin
         self._names = dict(names)
         self._origin = origin
         environment = BoundedEnvironment()
@@ -91,10 +101,12 @@ class ChatTemplate:
             raise ModelError(f"chat template of {origin}: {_line(error)}") from None
 
     @classmethod
-    def load(cls, folder: Path, config: Mapping[str, Any], marker: Marker) -> "ChatTemplate":
+    def load(
+        cls, folder: Path, config: Mapping[str, Any], marker: Marker, begin: str = ""
+    ) -> "ChatTemplate":
         """Template and special-token names of a directory; `config` is tokenizer_config.json."""
         names = {**_token_names(folder), **_names_in(config)}
-        return cls(_sources(folder, config), names, marker, str(folder))
+        return cls(_sources(folder, config), names, marker, str(folder), begin)
 
     @property
     def exists(self) -> bool:
@@ -110,13 +122,13 @@ class ChatTemplate:
     ) -> RenderedPrompt:
         """`switches` are the template's own, such as enable_thinking.
 
-        Raises TemplateError: no template, no messages, messages the template refuses, or a
-        template that asks for too much.
+        Raises TemplateError: no messages, messages the template refuses, a template that asks for
+        too much; without a template, tools or a content that is no text.
         """
-        if not self._templates:
-            raise TemplateError(f"{self._origin} has no chat template: it takes plain text only")
         if not messages:
             raise TemplateError("a chat needs at least one message")
+        if not self._templates:
+            return self._plain(messages, tools)
         name = "tool_use" if tools and "tool_use" in self._templates else "default"
         template = self._templates.get(name) or next(iter(self._templates.values()))
         values = {
@@ -128,6 +140,15 @@ class ChatTemplate:
             **switches,
         }
         marked = self._rendered(template, values).replace(MARK_ESCAPED, MARK)
+        return RenderedPrompt(marked.replace(MARK, ""), marked)
+
+    def _plain(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None
+    ) -> RenderedPrompt:
+        texts = [message.get("content") for message in messages]
+        if tools or not all(isinstance(text, str) for text in texts):
+            raise TemplateError(f"{self._origin} has no chat template: it takes plain text only")
+        marked = self._begin + "".join(f"{self._marker.mark(text)}\n\n" for text in texts)
         return RenderedPrompt(marked.replace(MARK, ""), marked)
 
     def _rendered(self, template: jinja2.Template, values: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ message re-encodes that message alone, and the legal moves of a position are enc
 control token of the prompt on.
 """
 
-import copy
 import json
 import re
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from .types import EngineError, Terminator, TokenIds
 
 REPLACEMENT = "\ufffd"
 MAX_WINDOW = 8  # tokens
+PADDING = 0.01  # of an embedding's rows may have no token: Qwen's have 0.3 %
 Prompt = RenderedPrompt | str | Sequence[Message]
 
 
@@ -31,28 +31,29 @@ class TokenBorderError(EngineError):
 class Tokenizer:
     """One model's tokenizer and chat template. Safe to share between threads."""
 
-    def __init__(
-        self, folder: Path, core: Any, parts: dict[str, Any], config: dict[str, Any]
-    ) -> None:
+    def __init__(self, folder: Path, core: Any, config: dict[str, Any]) -> None:
         names = special_names(folder, config)
         _add_named(core, names)
+        before = core.encode("").ids[:1]  # what is put before every text
         core.encode_special_tokens = True  # control-token strings are text; we cut at the others
         core.no_truncation()
         core.no_padding()
         self._folder = folder
         self._core = core
-        self._later = _without_prefix(core, parts)
+        self._later = _without_prefix(core)
         added = core.get_added_tokens_decoder()
         self._control: dict[str, int] = {
             token.content: i for i, token in added.items() if token.special
         }
         self._pattern = _pattern([token for token in added.values() if token.special])
-        self._template = ChatTemplate.load(folder, config, Marker(self._control))
-        self._byte_ids = _byte_fallback_ids(core, parts)
-        self._plain = lru_cache(maxsize=1024)(self._encode_plain)
-        self._choice = lru_cache(maxsize=65536)(self._encode_choice)
         self.bos_token_id: int | None = _first(self._named_ids(names, "bos_token"))
         self.eos_token_ids: TokenIds = self._named_ids(names, "eos_token")
+        begins = [i for i in before if i == self.bos_token_id or i not in self.eos_token_ids]
+        begin = "".join(core.id_to_token(i) for i in begins)
+        self._template = ChatTemplate.load(folder, config, Marker(self._control), begin)
+        self._byte_ids = _byte_fallback_ids(core)
+        self._plain = lru_cache(maxsize=1024)(self._encode_plain)
+        self._choice = lru_cache(maxsize=65536)(self._encode_choice)
 
     @classmethod
     def load(cls, model_dir: Path | str) -> "Tokenizer":
@@ -67,12 +68,13 @@ class Tokenizer:
                 "`AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)`"
             )
         try:
-            text = file.read_text(encoding="utf-8")
-            core = Core.from_str(text)
+            core = Core.from_str(file.read_text(encoding="utf-8"))
         except Exception as error:  # the package raises bare Exceptions
             raise ModelError(f"{file} cannot be read: {error}") from None
         config = folder / "tokenizer_config.json"
-        return cls(folder, core, json.loads(text), read_json(config) if config.is_file() else {})
+        tokenizer = cls(folder, core, read_json(config) if config.is_file() else {})
+        tokenizer._check_fits(_rows(folder))
+        return tokenizer
 
     @property
     def vocab_size(self) -> int:
@@ -85,13 +87,20 @@ class Tokenizer:
         return self._template.exists
 
     def check_fits(self, config: ModelConfig) -> None:
-        """Raises ModelError if the model has no embedding for an ordinary token."""
+        """Raises ModelError if the model has no embedding for an ordinary token, or embeddings
+        without a token beyond what pads a vocabulary."""
+        self._check_fits(config.vocab_size)
+
+    def _check_fits(self, rows: int | None) -> None:
+        if rows is None:
+            return
         ordinary = self._core.get_vocab_size(with_added_tokens=False)
-        if ordinary > config.vocab_size:
-            raise ModelError(
-                f"{self._folder}: the tokenizer has {ordinary} tokens, the model only "
-                f"{config.vocab_size}; tokenizer and weights are of different models"
-            )
+        if ordinary <= rows and self.vocab_size >= rows * (1 - PADDING):
+            return
+        raise ModelError(
+            f"{self._folder}: the tokenizer has {max(ordinary, self.vocab_size)} tokens, the "
+            f"model's embedding {rows}; tokenizer and weights are of different models"
+        )
 
     def encode(self, text: str, *, allow_special: bool = True, add_bos: bool = False) -> TokenIds:
         """Token ids of a text. `allow_special`: control-token strings in it are control tokens.
@@ -297,17 +306,26 @@ def _pattern(tokens: Sequence[Any]) -> "re.Pattern[str]":
     return re.compile("|".join(parts) or "(?!)")
 
 
-def _without_prefix(core: Any, parts: dict[str, Any]) -> Any:
+def _rows(folder: Path) -> int | None:
+    """Rows of the embedding as config.json says, of a vision model its text half's."""
+    file = folder / "config.json"
+    raw = read_json(file) if file.is_file() else {}
+    size = raw.get("vocab_size", (raw.get("text_config") or {}).get("vocab_size"))
+    return size if isinstance(size, int) else None
+
+
+def _without_prefix(core: Any) -> Any:
     """The tokenizer for text that follows a control token.
 
     SentencePiece-like tokenizers put a space before the first piece of a text only.
     """
     from tokenizers import Tokenizer as Core
 
-    if not any(item["prepend_scheme"] == "first" for item in _prepend_schemes(parts)):
+    top = _state(core.pre_tokenizer)
+    if not any(item["prepend_scheme"] == "first" for item in _prepend_schemes(top)):
         return core
-    parts = copy.deepcopy(parts)
-    for item in _prepend_schemes(parts):
+    parts = json.loads(core.to_str())
+    for item in _prepend_schemes(parts["pre_tokenizer"]):
         if item["prepend_scheme"] == "first":
             item["prepend_scheme"] = "never"
     later = Core.from_str(json.dumps(parts))
@@ -315,14 +333,19 @@ def _without_prefix(core: Any, parts: dict[str, Any]) -> Any:
     return later
 
 
-def _prepend_schemes(parts: dict[str, Any]) -> list[dict[str, Any]]:
+def _state(part: Any) -> dict[str, Any]:
+    """A part of a tokenizer as tokenizer.json writes it."""
+    state: dict[str, Any] = {} if part is None else json.loads(part.__getstate__())
+    return state
+
+
+def _prepend_schemes(top: dict[str, Any]) -> list[dict[str, Any]]:
     """The pre-tokenizers that put a space before text, nested ones too."""
-    top = parts.get("pre_tokenizer") or {}
     return [item for item in (top, *top.get("pretokenizers", [])) if "prepend_scheme" in item]
 
 
-def _byte_fallback_ids(core: Any, parts: dict[str, Any]) -> frozenset[int]:
-    if "ByteFallback" not in json.dumps(parts.get("decoder")):
+def _byte_fallback_ids(core: Any) -> frozenset[int]:
+    if "ByteFallback" not in json.dumps(_state(core.decoder)):
         return frozenset()
     ids = (core.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
     return frozenset(i for i in ids if i is not None)

@@ -13,7 +13,13 @@ from engine.chat import MARK
 from engine.model_config import ModelError
 from engine.sandbox import TemplateError
 from engine.tokenizer import Tokenizer
-from tests.engine.model_kit import CHATML, byte_level_tokenizer, chatml_dir, write_tokenizer
+from tests.engine.model_kit import (
+    CHATML,
+    byte_level_tokenizer,
+    chatml_dir,
+    sentencepiece_like_tokenizer,
+    write_tokenizer,
+)
 
 LLAMA3 = (
     "{{- bos_token }}{% if messages[0]['role'] == 'system' %}"
@@ -205,11 +211,22 @@ def test_a_refusing_template_is_one_line(pairs: dict[str, Pair]) -> None:
         ours.render([])
 
 
-def test_no_template_is_one_line(tmp_path: Path) -> None:
+def test_a_base_model_is_given_the_texts_alone(tmp_path: Path) -> None:
     ours = Tokenizer.load(chatml_dir(tmp_path, chat_template=None))
     assert not ours.has_chat_template
+    talk = [{"role": "system", "content": "be <|im_end|>"}, {"role": "user", "content": "a"}]
+    prompt = ours.render(talk)
+    assert prompt.text == "be <|im_end|>\n\na\n\n"
+    assert 2 not in ours.encode_prompt(prompt)  # content is never a control token
     with pytest.raises(TemplateError, match="has no chat template"):
-        ours.render([{"role": "user", "content": "a"}])
+        ours.render(talk, tools=[{}])
+
+
+def test_a_base_model_gets_its_one_begin_token(tmp_path: Path) -> None:
+    ours = Tokenizer.load(write_tokenizer(tmp_path, sentencepiece_like_tokenizer()))
+    prompt = ours.render([{"role": "user", "content": "move e2e4"}])
+    assert ours.encode_prompt(prompt)[0] == 1
+    assert ours.encode_prompt(prompt).count(1) == 1
 
 
 def test_where_templates_are_found(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_segments_and_choices_are_encoded_once(pairs: dict[str, Pair], tmp_path:
 
 def test_end_tokens_come_from_all_files(tmp_path: Path) -> None:
     folder = chatml_dir(tmp_path)
-    write_json(folder / "config.json", llama_config(eos_token_id=0))
+    write_json(folder / "config.json", llama_config(vocab_size=420, eos_token_id=0))
     write_json(folder / "generation_config.json", {"eos_token_id": [7, 0]})
     ours = Tokenizer.load(folder)
     assert ours.eos_token_ids == (7, 0, 2)
@@ -417,10 +417,19 @@ def test_faults_are_named(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
-def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [100, 417, 512])
+def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path, rows: int) -> None:
+    """Tokens without an embedding, or many embeddings without a token."""
     folder = chatml_dir(tmp_path)
-    write_json(folder / "config.json", llama_config(vocab_size=100))
-    with pytest.raises(ModelError, match=r"has 4.. tokens, the model only 100"):
-        Tokenizer.load(folder).check_fits(read_config(folder))
-    write_json(folder / "config.json", llama_config(vocab_size=512))
+    write_json(folder / "config.json", llama_config(vocab_size=rows))
+    with pytest.raises(
+        ModelError, match=rf"has 41\d tokens, the model's embedding {rows}"
+    ) as caught:
+        Tokenizer.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_embedding_may_be_padded(tmp_path: Path) -> None:
+    folder = chatml_dir(tmp_path)
+    write_json(folder / "config.json", llama_config(vocab_size=420))
     Tokenizer.load(folder).check_fits(read_config(folder))
