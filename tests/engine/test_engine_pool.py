@@ -27,8 +27,8 @@ from engine.types import (
 )
 
 from .fake_runner import EOS, FakeRunner, answer_alone
-from .model_kit import chatml_dir
 from .runner_kit import last_logits, logits_of, make_runner, part, tokens_of, write_checkpoint
+from .small_model import small_model
 
 
 class MovingRunner(FakeRunner):
@@ -181,11 +181,6 @@ def test_a_waiting_request_can_be_aborted_and_expire() -> None:
 
 
 CHOICES = tuple(tokens_of(50 + i, 1 + i % 4) for i in range(12))
-
-
-def small_model(folder: Path, seed: int) -> Path:
-    """A directory that an engine loads: random weights and a tokenizer."""
-    return chatml_dir(write_checkpoint(folder, seed, vocab_size=420, eos_token_id=2))
 
 
 def real_answers(folders: Sequence[Path], limit: int | None) -> tuple[list[object], int]:
