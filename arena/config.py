@@ -24,6 +24,7 @@ from agents.naming import name_players
 from agents.spec import AgentSpec, EngineOptions, SpecError, load_spec, nearest
 from arena.adjudicate import AtCap, DrawRule, ResignRule
 from arena.clock import parse_tc
+from arena.openings import BUILTIN
 from arena.sprt import Sprt
 from games.registry import GAMES, get_game
 
@@ -223,12 +224,16 @@ def _table(value: object, key: str) -> dict[str, Any]:
 
 
 def _located(section: dict[str, Any], folder: Path | None) -> dict[str, Any]:
-    """`openings = "file"` is short for its table; a relative file lies beside the config."""
+    """`openings = "file"` is short for its table; a relative file lies beside the config.
+
+    `builtin` is our own book; a file of that name is written `./builtin`.
+    """
     openings = section.get("openings")
     if isinstance(openings, str):
         openings = {"file": openings}
-    if isinstance(openings, Mapping) and isinstance(openings.get("file"), str) and folder:
-        openings = {**openings, "file": str(folder / openings["file"])}
+    file = openings.get("file") if isinstance(openings, Mapping) else None
+    if isinstance(openings, Mapping) and isinstance(file, str) and file != BUILTIN and folder:
+        openings = {**openings, "file": str(folder / file)}
     return {**section, "openings": openings} if openings is not None else section
 
 

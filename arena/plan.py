@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agents.base import AgentInfo, derive_seed
 from agents.spec import EndpointSpec, LlmSpec, MqttSpec, UciSpec
 from arena.config import Config, ConfigError, SectionConfig
-from arena.openings import BookError, pick, read_book
+from arena.openings import BUILTIN, BookError, builtin_book, pick, read_book
 from arena.records import Result, Slot
 from arena.rounds import Rounds, SectionRounds
 from arena.schedule import DYNAMIC, SectionPlan, Start, bases, expected_games, schedule
@@ -112,8 +112,10 @@ def _starts(
     if section.openings is None:
         return (Start(),)
     wanted = section.openings
+    game = get_game(section.game)
     try:
-        book = read_book(wanted.file, get_game(section.game), wanted.plies)
+        path = builtin_book(game) if wanted.file == BUILTIN else wanted.file
+        book = read_book(path, game, wanted.plies)
     except BookError as error:
         raise ConfigError(str(error)) from None
     warnings += book.warnings

@@ -35,8 +35,8 @@ at_cap = {at_cap}   # what the cap means: cut_short (unrated), material, points,
 """
 
 _STARTS = {
-    "chess": '# openings = "book.epd"   # EPD, FEN lines or PGN, also packed',
-    "janggi": '# setups = ["nbbn/nbbn"]   # Cho/Han, one a pair in turn',
+    "chess": '# openings = "builtin"   # or a book: EPD, FEN lines or PGN, also packed',
+    "janggi": '# setups = ["nbbn/nbbn"]   # Cho/Han, in turn; openings = "builtin": all 16',
 }
 
 _PLAYERS = """

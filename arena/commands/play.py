@@ -81,7 +81,7 @@ def play(
     at_cap: Annotated[
         str, typer.Option(help="At the cap: cut_short, material, points, draw.")
     ] = "cut_short",
-    openings: Annotated[str, typer.Option(help="A book: EPD, FEN lines or PGN.")] = "",
+    openings: Annotated[str, typer.Option(help="A book (EPD, FEN lines, PGN), or builtin.")] = "",
     sprt: Annotated[
         str, typer.Option(help="Play until one is told from the other: elo0,elo1[,alpha,beta].")
     ] = "",

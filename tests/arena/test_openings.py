@@ -9,9 +9,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import chess.engine
 import pytest
 
-from arena.openings import BookError, pick, read_book
+from agents.uci_client import find_binary
+from arena.openings import BookError, builtin_book, pick, read_book
 from games.registry import get_game
 
 CHESS = get_game("chess")
@@ -185,3 +187,36 @@ def test_outside_mixed_lines() -> None:
     book = read_book(OUTSIDE / "mixed_fen_epd_ops.epd", CHESS)
     found = [(opening.line, opening.fen) for opening in book.openings]
     assert found == [(row["line"], row["fen"]) for row in wanted]
+
+
+def test_our_own_chess_book() -> None:
+    book = read_book(builtin_book(CHESS), CHESS)
+    assert book.warnings == ()
+    assert len(book.openings) == 50
+    for opening in book.openings:
+        board = chess.Board(opening.fen)
+        assert board.turn == chess.WHITE
+        assert board.fullmove_number == 5
+        assert board.is_valid()
+        assert opening.name
+
+
+def test_our_own_janggi_book_is_every_set_up() -> None:
+    game = get_game("janggi")
+    book = read_book(builtin_book(game), game)
+    assert [o.name for o in book.openings] == list(game.setups)
+    assert [o.fen for o in book.openings] == [game.start(setup=s).start_fen for s in game.setups]
+
+
+def test_our_own_book_is_balanced() -> None:
+    """As an engine that we did not write sees it, at a fixed number of nodes."""
+    path = find_binary("stockfish")
+    if path is None:
+        pytest.skip("skipped: no stockfish (Debian: apt install stockfish)")
+    engine = chess.engine.SimpleEngine.popen_uci(path, timeout=60)
+    with engine:
+        for opening in read_book(builtin_book(CHESS), CHESS).openings[::5]:
+            info = engine.analyse(chess.Board(opening.fen), chess.engine.Limit(nodes=20_000))
+            score = info["score"].white().score()
+            assert score is not None
+            assert -60 <= score <= 110, opening.name

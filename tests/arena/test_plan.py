@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents.factory import create_agents
-from arena.config import Config, ConfigError, build_config
+from arena.config import Config, ConfigError, build_config, load_config
 from arena.plan import make_plan, repeat_warnings, with_positions
 from arena.tournament import infos
 from games.registry import get_game
@@ -92,3 +92,14 @@ def test_janggi_setups_are_played_in_turn() -> None:
     )
     slots = make_plan(config).slots
     assert [slot.setup for slot in slots] == [setups[0], setups[0], setups[1], setups[1]]
+
+
+@pytest.mark.parametrize("game", ["chess", "janggi"])
+def test_our_own_book_is_named_by_one_word(tmp_path: Path, game: str) -> None:
+    file = tmp_path / "cup.toml"
+    file.write_text(
+        f'[[games]]\ngame = "{game}"\nopenings = "builtin"\npairs = 3\n'
+        '[[players]]\nkind = "random"\n[[players]]\nkind = "material"\n'
+    )
+    slots = make_plan(load_config(file)).slots
+    assert len({slot.opening for slot in slots}) == 3
