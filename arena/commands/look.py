@@ -169,10 +169,11 @@ def export(
     db: DbOption = DEFAULT_DB,
     run: RunOption = None,
 ) -> None:
-    """Write the games of a run as PGN, GIB, CSV or EPD.
+    """Write the games of a run as PGN, GIB, CSV, Parquet or EPD.
 
     \b
     arena export games.pgn --db demo.db
+    arena export moves.parquet --db demo.db
     """
     from arena import report
 

@@ -3,6 +3,7 @@
     games.pgn           every game; refused answers as comments, [%clk] [%emt] [%eval]
     games.gib           janggi, for Korean programs (CP949)
     games.csv           one line a game            moves.csv   one line a move (`*moves.csv`)
+    games.parquet       the same tables with types moves.parquet
     final.epd           last positions             illegal.epd first refused ones (`*illegal.epd`)
 
 Everything is derived from the database. A file appears whole or not at all.
@@ -23,6 +24,8 @@ from games.base import Move
 from games.janggi.gib import write_gib
 from games.pgn import write_pgn
 from games.transcript import Transcript
+
+from .parquet import from_csv
 
 BATCH = 200  # games held at a time
 LETTERS = str.maketrans({"[": "(", "]": ")", "{": "(", "}": ")", "%": "％", ";": ","})
@@ -55,10 +58,26 @@ def export(store: Store, run_id: int, file: str | Path) -> int:
             out.write(_csv_head(write))
             for at in range(0, len(games), BATCH):
                 out.write(write(store, games[at : at + BATCH], info.name))
+        if path.suffix.lower() == ".parquet":
+            _to_parquet(draft, write)
         draft.replace(path)
     except OSError as error:
         raise ExportError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        draft.unlink(missing_ok=True)
     return len(games)
+
+
+def _to_parquet(draft: Path, write: "Writer") -> None:
+    """Replace a CSV draft by the same table as Parquet."""
+    made = draft.with_name(draft.name + ".made")
+    moves = write is _moves_csv
+    names = ("game_id", *MOVE_COLUMNS) if moves else GAME_COLUMNS
+    try:
+        from_csv(draft, made, MoveRecord if moves else GameInfo, names)
+        made.replace(draft)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def _csv_head(write: "Writer") -> bytes:
@@ -70,6 +89,8 @@ def _format(name: str) -> Writer:
     endings: dict[str, Writer] = {
         "illegal.epd": _illegal_epd,
         "moves.csv": _moves_csv,
+        "moves.parquet": _moves_csv,
+        ".parquet": _games_csv,
         ".pgn": _pgn,
         ".gib": _gib,
         ".csv": _games_csv,

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from agents.base import Attempt
 from arena.records import Status, Termination
 from arena.report import export
 from arena.report.export import ExportError
-from arena.store import Store, queries
+from arena.store import Store, StoreError, queries
 from games.janggi.gib import read_gib
 from games.pgn import read_pgn
 
@@ -156,3 +157,33 @@ def test_files_that_cannot_be_written_are_named(store: Store, tmp_path: Path) ->
     with pytest.raises(ExportError, match=r"cannot write .*none"):
         export(store, 1, tmp_path / "none" / "g.pgn")
     assert list(tmp_path.glob("*.part")) == []
+
+
+def test_parquet_holds_what_the_store_holds(store: Store, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="no duckdb here (pip install madang[parquet])")
+    assert export(store, 1, tmp_path / "games.parquet") == 10
+    export(store, 1, tmp_path / "moves.parquet")
+    held = queries.games_with_moves(store, 1)
+    read = duckdb.connect()
+    wanted = "SELECT id, first, setup, result, detail, rated, points_first FROM read_parquet(?)"
+    games = read.execute(wanted, [str(tmp_path / "games.parquet")]).fetchall()
+    assert games == [
+        (g.id, g.first, g.setup, g.result, g.detail, g.rated, g.points_first) for g in held
+    ]
+    wanted = "SELECT game_id, ply, uci, seconds, clock_s, decode_s, ttft_s FROM read_parquet(?)"
+    moves = read.execute(wanted, [str(tmp_path / "moves.parquet")]).fetchall()
+    assert moves == [
+        (g.id, m.ply, m.uci, m.seconds, m.clock_s, m.decode_s, m.ttft_s)
+        for g in held
+        for m in g.moves
+    ]
+    assert not list(tmp_path.glob("*.part*"))
+
+
+def test_parquet_without_its_package_is_one_line(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(StoreError, match=r"pip install 'madang\[parquet\]'"):
+        export(store, 1, tmp_path / "games.parquet")
+    assert list(tmp_path.iterdir()) == []
