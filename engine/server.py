@@ -28,7 +28,7 @@ from engine.server_wire import ChatBody, CompletionBody, Fault, fault_of
 
 MAX_BODY = 8 << 20  # bytes
 BODY_S = 30.0  # for a client to send its body
-GRACE_S = 5  # for open answers when the server stops
+GRACE_S = 5.0  # for open answers when the server stops
 PROFILES: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "interactive": {"max_num_seqs": 2, "max_num_queued_reqs": 0},
@@ -42,6 +42,7 @@ def create_app(served: Served, *, api_key: str | None = None) -> FastAPI:
     """The endpoint. Without a key it answers to loopback names only; see `Gate`."""
     desk = Desk(served)
     app = FastAPI(title="madang", openapi_url=None)
+    app.state.desk = desk
     app.add_middleware(Gate, api_key=api_key)
 
     @app.exception_handler(HTTPException)
@@ -135,15 +136,27 @@ def serve(app: FastAPI, listener: socket.socket) -> None:
 
 def server_of(app: FastAPI) -> uvicorn.Server:
     """A server that can be run in any thread."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=GRACE_S,
-            timeout_keep_alive=30,
-        )
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=int(GRACE_S) + 5,
+        timeout_keep_alive=30,
     )
+    return _Server(config, app.state.desk)
+
+
+class _Server(uvicorn.Server):
+    """Tells the clients of answers that do not end in time, rather than cut them off."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+        super().__init__(config)
+        self._desk = desk
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        ending = asyncio.create_task(self._desk.stop(GRACE_S))
+        await super().shutdown(sockets)
+        ending.cancel()

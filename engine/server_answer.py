@@ -21,7 +21,7 @@ from engine.server_gate import error_response
 from engine.server_reply import DONE, Json, Reply, dump, error_body, event, fault_for
 from engine.server_wire import ChatBody, Fault
 from engine.tokenizer import Tokenizer
-from engine.types import EngineOverloaded
+from engine.types import EngineOverloaded, RequestAborted
 
 log = logging.getLogger(__name__)
 
@@ -42,28 +42,43 @@ class Desk:
         self.served = served
         self.since = int(time.time())
         self.num_refused = 0
-        self._num_open = 0
+        self._open: set[str] = set()
+        self._is_stopping = False
         runner, config = served.engine.runner, served.engine.config
         self._limit = config.num_places + config.max_num_queued_reqs
         self.longest = min(config.max_model_len or runner.max_model_len, runner.max_model_len)
         self._room = Room(self.longest, runner.num_blocks * runner.block_size)
 
     @contextlib.contextmanager
-    def place(self) -> Iterator[None]:
-        """One of the places. Raises EngineOverloaded."""
-        if self._num_open >= self._limit:
+    def place(self, body: Body) -> Iterator[str]:
+        """A place for one request, and its id. Raises EngineOverloaded, RequestAborted."""
+        self._check_stopping()
+        if len(self._open) >= self._limit:
             raise EngineOverloaded(f"{self._limit} requests are open already; try again later")
-        self._num_open += 1
-        try:
-            yield
-        finally:
-            self._num_open -= 1
-
-    async def ask(self, body: Body) -> Ask:
-        """Rendered and tokenised beside the event loop. Raises Fault or EngineError."""
         kind = "chatcmpl" if isinstance(body, ChatBody) else "cmpl"
         request_id = f"{kind}-{uuid.uuid4().hex}"
-        return await asyncio.to_thread(ask_of, request_id, body, self.served.tokenizer, self._room)
+        self._open.add(request_id)
+        try:
+            yield request_id
+        finally:
+            self._open.remove(request_id)
+
+    async def ask(self, request_id: str, body: Body) -> Ask:
+        """Rendered and tokenised beside the event loop. Raises Fault or EngineError."""
+        ask = await asyncio.to_thread(ask_of, request_id, body, self.served.tokenizer, self._room)
+        self._check_stopping()
+        return ask
+
+    async def stop(self, grace_s: float) -> None:
+        """After so many seconds, end what is still open: its clients are told."""
+        await asyncio.sleep(grace_s)
+        self._is_stopping = True
+        for request_id in self._open:
+            self.served.engine.abort(request_id)
+
+    def _check_stopping(self) -> None:
+        if self._is_stopping:
+            raise RequestAborted("the server is stopping")
 
     def reply(self, ask: Ask) -> Reply:
         return Reply(ask, self.served.name, int(time.time()), self.served.tokenizer)
@@ -116,8 +131,8 @@ class Answer(Response):
 
     async def _work(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self._desk.place():
-                ask = await self._desk.ask(self._body)
+            with self._desk.place(self._body) as request_id:
+                ask = await self._desk.ask(request_id, self._body)
                 if ask.stream:
                     await self._stream(ask, send)
                     return

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,21 @@ import httpx
 import openai
 import pytest
 
+import engine.server
 from engine.engine import Engine
 from engine.server import PROFILES
 from engine.types import StepOutput, StepPlan
 
-from .server_kit import PATIENCE_S, assert_free, client_async, tiny, wait_for
+from .server_kit import (
+    PATIENCE_S,
+    assert_free,
+    client_async,
+    load,
+    serving,
+    tiny,
+    tiny_dir,
+    wait_for,
+)
 
 CAP = {"max_num_seqs": 8, "max_num_queued_reqs": 8}
 CLIENTS = 64
@@ -39,15 +50,21 @@ class Gate:
     """Holds every step of an engine's runner while it is shut."""
 
     def __init__(self, engine: Engine) -> None:
-        self._open = threading.Event()
+        self._open, self._pause = threading.Event(), 0.0
         self._step = engine.runner.step
         engine.runner.step = self._wait  # type: ignore[method-assign]
 
     def _wait(self, plan: StepPlan) -> StepOutput:
         assert self._open.wait(PATIENCE_S)
+        time.sleep(self._pause)
         return self._step(plan)
 
     def open(self) -> None:
+        self._open.set()
+
+    def slow(self) -> None:
+        """Open, at most a hundred steps a second."""
+        self._pause = 0.01
         self._open.set()
 
 
@@ -171,6 +188,35 @@ def test_interactive_never_queues_a_stream(tmp_path: Path) -> None:
         queued = served.engine.snapshot().request_queue_time_seconds
         assert queued.count >= 1
         assert queued.total < 1.0
+
+
+def test_open_answers_are_told_that_the_server_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get their time to end, and then an error instead of a cut."""
+    monkeypatch.setattr(engine.server, "GRACE_S", 0.2)
+    served = load(tiny_dir(tmp_path), "tiny", num_gpu_blocks_override=600)
+    endless = {**ENDLESS["extra_body"], **ENDLESS}
+    del endless["extra_body"]
+
+    def ask(url: str, stream: bool) -> tuple[int, str]:
+        answer = httpx.post(url, json=endless | {"stream": stream}, timeout=PATIENCE_S)
+        return answer.status_code, answer.text
+
+    with served.engine, ThreadPoolExecutor(2) as beside:
+        Gate(served.engine).slow()
+        with serving(served) as address:
+            url = f"{address}/v1/chat/completions"
+            waiting = [beside.submit(ask, url, stream) for stream in (False, True)]
+            wait_for(lambda: served.engine.snapshot().num_requests_running == 2)
+        whole, streamed = (one.result() for one in waiting)
+        assert_free(served.engine)
+    assert whole[0] == 503
+    assert '"code":"stopping"' in whole[1]
+    *_, chunk, last, rest = streamed[1].split("\n\n")
+    assert (streamed[0], rest) == (200, "")
+    assert '"content":' in chunk
+    assert '"code":"stopping"' in last
 
 
 @contextmanager
