@@ -31,7 +31,7 @@ from pydantic import (
 from .policy import Policy
 from .templates import TEMPLATES
 
-KNOWN_MODELS: Mapping[str, str] = {"smollm2-135m": "q4_1"}
+KNOWN_MODELS: Mapping[str, str] = {"smollm2-135m": "q4_1", "gemma3-270m": "q4_k_m"}
 """Models with a name of their own → precision of their file."""
 
 KNOWN_ENGINES: Mapping[str, str] = {"stockfish": "stockfish", "fairy-stockfish": "fairy-stockfish"}

