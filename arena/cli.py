@@ -17,6 +17,7 @@ import typer
 from arena.commands import (
     agent,
     board,
+    bring,
     care,
     check,
     figures,
@@ -49,6 +50,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
+app.command("import")(bring.import_)
 app.add_typer(model.app, name="model")
 app.add_typer(care.app, name="db")
 app.add_typer(agent.app, name="agent")

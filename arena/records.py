@@ -47,6 +47,7 @@ class Termination(StrEnum):
     ADJUDICATED_DRAW = "adjudicated_draw"
     ADJUDICATED_RESIGN = "adjudicated_resign"
     CUT_SHORT = "cut_short"  # the arena's cap; shown, unrated
+    IMPORTED = "imported"  # as its file says
     # no result: never scored
     ENGINE_ERROR = "engine_error"
     ENDPOINT_ERROR = "endpoint_error"

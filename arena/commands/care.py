@@ -1,4 +1,4 @@
-"""`arena db backup/check/vacuum`: looking after a database."""
+"""`arena db backup/check/merge/vacuum`: looking after a database."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from .common import DEFAULT_DB, DbOption, existing_store, say
 
 app = typer.Typer(
-    no_args_is_help=True, help="Back up, check and tidy a database.", rich_markup_mode=None
+    no_args_is_help=True, help="Back up, check, merge and tidy databases.", rich_markup_mode=None
 )
 
 
@@ -44,6 +44,29 @@ def check(db: DbOption = DEFAULT_DB) -> None:
     if faults:
         raise typer.Exit(1)
     say(f"{db} is sound.")
+
+
+@app.command()
+def merge(
+    sources: Annotated[list[str], typer.Argument(help="Databases: files, or SQLAlchemy URLs.")],
+    into: Annotated[str, typer.Option(help="Database that gets every run; made where it is new.")],
+) -> None:
+    """Copy every run of some databases into one; a run that is there already is left alone.
+
+    \b
+    arena db merge monday.db tuesday.db --into week.db
+    """
+    from contextlib import ExitStack
+
+    from arena.store import Store
+    from arena.store.merge import merge as merged
+
+    with ExitStack() as opened:
+        stores = [opened.enter_context(existing_store(db)) for db in sources]
+        found = merged(stores, opened.enter_context(Store.open(into)))
+    for one in found:
+        words = "is now" if one.added else "was already"
+        say(f"Run {one.source_run} of {one.source} {words} run {one.run_id} of {into}.")
 
 
 @app.command()

@@ -145,6 +145,8 @@ def resume(
     output = Output(db, as_json, quiet, port if serve else None)
     with existing_store(db) as store:
         info = chosen_run(store, run)
+        if "imported" in info.config:
+            raise UsageFault(f"run {info.id} holds games of {info.config['imported']}: all played")
         config = restore(info.config)
         if concurrency is not None:
             changed = config.run.model_copy(update={"concurrency": concurrency})

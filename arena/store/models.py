@@ -148,7 +148,7 @@ class GameRow(Base):
     status: Mapped[str]
     result: Mapped[str]
     termination: Mapped[str]
-    ending: Mapped[str]  # board, protocol, adjudicated, cut_short, no_result; "" while it runs
+    ending: Mapped[str]  # `rows.ending_of`; "" while it runs
     detail: Mapped[str]
     rated: Mapped[bool]
     plies: Mapped[int]

@@ -30,14 +30,15 @@ ADJUDICATED = frozenset(
 
 
 def ending_of(termination: str) -> str:
-    """`board`, `protocol`, `adjudicated`, `cut_short` or `no_result`: whose doing an end was."""
+    """`board`, `protocol`, `adjudicated`, `cut_short`, `imported` or `no_result`: who ended it."""
     if termination in PROTOCOL_ENDS:
         return "protocol"
     if termination in NO_RESULT_ENDS or not termination:
         return "no_result"
     if termination in ADJUDICATED:
         return "adjudicated"
-    return "cut_short" if termination == Termination.CUT_SHORT else "board"
+    others = {Termination.CUT_SHORT: "cut_short", Termination.IMPORTED: "imported"}
+    return others.get(Termination(termination), "board") if termination in others else "board"
 
 
 def moves_hash(start_fen: str, moves: Iterable[str]) -> str:
