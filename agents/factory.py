@@ -5,12 +5,13 @@ when the first of its kind is made. Agents on the same model and engine options 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .backend import Model
 from .base import Agent, AgentError, ModelSwap, Telemetry
-from .memory import MemoryOptions, engine_key, kv_shares
-from .naming import name_players
+from .memory import MemoryOptions, ModelCost, engine_key, kv_shares
+from .naming import name_players, short_name
 from .spec import (
     AgentSpec,
     EndpointSpec,
@@ -99,6 +100,46 @@ def create_agents(
     return Agents(agents, tuple(models.made.values()), models.memory)
 
 
+def model_costs(specs: Sequence[AgentSpec]) -> tuple[ModelCost, ...]:
+    """What each in-process model of these players (named) costs; nothing is loaded or fetched.
+
+    Raises AgentError: a model is not here, or something to install is missing.
+    """
+    players: dict[str, list[LlmSpec]] = {}
+    for spec in specs:
+        if isinstance(spec, LlmSpec):
+            players.setdefault(engine_key(spec), []).append(spec)
+    if not players:
+        return ()
+    try:
+        from .local import footprint
+    except ImportError as error:
+        raise AgentError(_missing(next(iter(players.values()))[0].name, error)) from None
+    return tuple(
+        ModelCost(
+            short_name(alike[0].model),
+            tuple(spec.name for spec in alike),
+            footprint(alike[0].model),
+        )
+        for alike in players.values()
+    )
+
+
+def rehearsed(
+    costs: Sequence[ModelCost], specs: Sequence[AgentSpec], num_games: int
+) -> tuple[ModelCost, ...]:
+    """The same with times: each model is loaded twice, alone. Blocks; raises AgentError."""
+    from .local import rehearse
+
+    found = []
+    for cost in costs:
+        spec = next(spec for spec in specs if spec.name == cost.players[0])
+        assert isinstance(spec, LlmSpec)
+        swap_s, move_s = rehearse(spec.model, spec.engine, num_games)
+        found.append(replace(cost, swap_s=swap_s, move_s=move_s))
+    return tuple(found)
+
+
 class _Models:
     """The models of a run, each made when its first player is."""
 
@@ -161,11 +202,13 @@ def _create_llm(spec: LlmSpec, models: _Models) -> Agent:
 
         model = models.local(spec)
     except ImportError as error:
-        raise AgentError(
-            f"{spec.name}: {error.name or 'a package'} is missing, which the engine needs: "
-            "pip install 'madang[local]'"
-        ) from None
+        raise AgentError(_missing(spec.name, error)) from None
     return LlmAgent(spec, model)
+
+
+def _missing(who: str, error: ImportError) -> str:
+    package = error.name or "a package"
+    return f"{who}: {package} is missing, which the engine needs: pip install 'madang[local]'"
 
 
 def _create_remote(spec: EndpointSpec, models: _Models) -> Agent:

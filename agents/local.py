@@ -14,15 +14,15 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from engine import hub
 from engine.chat import RenderedPrompt
 from engine.config import EngineConfig
 from engine.engine import Engine
+from engine.footprint import weights_bytes
 from engine.metrics import EngineSnapshot
-from engine.model_config import ModelError
+from engine.model_config import ModelError, read_config
 from engine.pool import Pool
 from engine.tokenizer import Tokenizer
 from engine.types import (
@@ -38,6 +38,7 @@ from engine.types import (
 
 from .backend import THINK_OPEN, Answer, Ask, BackendError, Sampling, Scores
 from .base import AgentError, ModelSwap, NoResultReason, Telemetry, Timing, Usage
+from .naming import short_name
 from .prompt import Message, Prompt, PromptReport, report
 from .spec import EngineOptions
 
@@ -184,6 +185,27 @@ class LocalModel:
             result.set_result(loaded)
 
 
+def footprint(model: str) -> int:
+    """Bytes of a model's weights in memory, without loading it. Raises AgentError."""
+    with _refused(model):
+        return weights_bytes(read_config(hub.path(model)))
+
+
+def rehearse(model: str, options: EngineOptions, num_games: int) -> tuple[float, float]:
+    """Load the model and time it: seconds of a swap, seconds a move in a batch of so many games.
+
+    Blocks for a while. Raises AgentError.
+    """
+    with _refused(model):
+        from engine import rehearsal  # brings in torch
+
+        folder = hub.path(model)
+        settings = options.model_dump(exclude_none=True, exclude={"kv_fraction"})
+        config = EngineConfig.from_dict({**settings, "model": str(folder)})
+        found = rehearsal.rehearse(folder, config, num_games)
+    return found.swap_s, found.move_s
+
+
 def load(
     model: str,
     options: EngineOptions,
@@ -196,18 +218,25 @@ def load(
     settings = options.model_dump(exclude_none=True, exclude={"kv_fraction"})
     if kv_bytes is not None:
         settings["kv_cache_memory_bytes"] = kv_bytes
-    try:
+    with _refused(model):
         folder = hub.ensure(model, _log_progress)
         config = EngineConfig.from_dict({**settings, "model": str(folder), "seed": seed})
-        name = Path(model).name if "/" in model else model
-        engine = Engine.load(config, memory.pool if memory else None, name)
+        pool = memory.pool if memory else None
+        engine = Engine.load(config, pool, short_name(model))
+    return _Loaded(engine, cast(Tokenizer, engine.tokenizer))
+
+
+@contextlib.contextmanager
+def _refused(model: str) -> Iterator[None]:
+    """What keeps a model from being used, as an AgentError."""
+    try:
+        yield
     except (hub.HubError, ModelError, EngineError, ValueError) as error:
         raise AgentError(f"{model}: {error}") from error
     except ImportError as error:
         raise AgentError(missing_extra(model, error)) from error
     except MemoryError as error:
         raise AgentError(f"{model} does not fit in memory: {error}") from error
-    return _Loaded(engine, cast(Tokenizer, engine.tokenizer))
 
 
 def missing_extra(who: str, error: ImportError) -> str:

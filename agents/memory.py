@@ -5,6 +5,7 @@ share belongs to an engine, not to a player.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +19,17 @@ class MemoryOptions(BaseModel):
 
     weights_bytes: int | None = Field(default=None, ge=1)  # above it they take turns: waves
     kv_cache_bytes: int | None = Field(default=None, ge=1)  # split by `kv_fraction`, else equally
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What one model costs on this machine, in bytes and seconds; None: not measured."""
+
+    name: str
+    players: tuple[str, ...]
+    weights_bytes: int
+    swap_s: float | None = None  # its weights coming in
+    move_s: float | None = None  # a move's part of a full batch
 
 
 def engine_key(spec: LlmSpec) -> str:

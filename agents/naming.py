@@ -26,7 +26,7 @@ def default_name(spec: AgentSpec) -> str:
     Precision is the file's, then the computation's where it differs.
     """
     if isinstance(spec, LlmSpec):
-        label = Path(spec.model).name if "/" in spec.model else spec.model
+        label = short_name(spec.model)
         stored = file_precision(spec.model)
         computed = spec.engine.quantization or _SHORT[spec.engine.dtype]
         precision = computed if stored in ("", computed) else f"{stored}→{computed}"
@@ -40,6 +40,11 @@ def default_name(spec: AgentSpec) -> str:
     if isinstance(spec, ScriptedSpec):
         return f"scripted:{spec.behaviour}"
     return spec.kind
+
+
+def short_name(model: str) -> str:
+    """A model's name, or the last part of its path or id."""
+    return Path(model).name if "/" in model else model
 
 
 def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:

@@ -226,17 +226,22 @@ def _print_plan(config: "Config", as_json: bool) -> None:
     from dataclasses import asdict
 
     from arena.plan import make_plan
+    from arena.wave_plan import plan_waves, wave_lines
 
     plan = make_plan(config)
     for warning in plan.warnings:
         warn(warning)
+    waves = plan_waves(config, plan.slots, warn)
     if as_json:
-        print_json({"slots": [asdict(slot) for slot in plan.slots]})
+        told = {"waves": asdict(waves)} if waves is not None else {}
+        print_json({"slots": [asdict(slot) for slot in plan.slots], **told})
         return
     for slot in plan.slots:
         start = slot.setup or slot.opening
         say(f"{slot.id:>5}  {slot.game}  {slot.first} vs {slot.second}  {start}".rstrip())
     say(f"{len(plan.slots)} games, {config.run.concurrency} in flight at most")
+    for line in wave_lines(waves) if waves is not None else ():
+        say(line)
 
 
 def set_aside(db: str) -> None:
