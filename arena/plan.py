@@ -13,7 +13,7 @@ from arena.config import Config, ConfigError, SectionConfig
 from arena.openings import BUILTIN, BookError, builtin_book, pick, read_book
 from arena.records import Result, Slot
 from arena.rounds import Rounds, SectionRounds
-from arena.schedule import DYNAMIC, SectionPlan, Start, bases, expected_games, schedule
+from arena.schedule import DYNAMIC, SectionPlan, Start, bases, expected_games, num_starts, schedule
 from arena.sprt_rounds import SprtRounds
 from games.registry import get_game
 
@@ -60,7 +60,7 @@ def with_positions(config: Config, plan: Plan) -> Config:
     """The configuration with its drawn openings written out, so that no later step reads a book."""
     games = tuple(
         section.model_copy(
-            update={"positions": tuple(start.fen for start in drawn.starts[: section.pairs + 1])}
+            update={"positions": tuple(start.fen for start in drawn.starts[: num_starts(drawn)])}
         )
         if section.openings is not None
         else section

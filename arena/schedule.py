@@ -94,6 +94,15 @@ def num_meetings(plan: SectionPlan) -> int:
     return size - 1 if plan.format == "knockout" else plan.rounds * (size // 2)
 
 
+def num_starts(plan: SectionPlan) -> int:
+    """Starts that the pairs of one pairing can come to use, each in turn."""
+    if plan.sprt is not None:
+        return plan.sprt.max_pairs
+    if plan.format == "knockout":
+        return plan.pairs + TIE_PAIRS
+    return plan.pairs * (2 if plan.format == "double_round_robin" else 1)
+
+
 def expected_games(plan: SectionPlan) -> int:
     """Games of a section if no knockout meeting is tied and a sequential test never decides."""
     if plan.format in DYNAMIC and plan.sprt is None:

@@ -8,6 +8,7 @@ import pytest
 from agents.factory import create_agents
 from arena.config import Config, ConfigError, build_config, load_config
 from arena.plan import make_plan, repeat_warnings, with_positions
+from arena.schedule import num_starts
 from arena.tournament import infos
 from games.registry import get_game
 
@@ -103,3 +104,27 @@ def test_our_own_book_is_named_by_one_word(tmp_path: Path, game: str) -> None:
     )
     slots = make_plan(load_config(file)).slots
     assert len({slot.opening for slot in slots}) == 3
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"format": "double_round_robin", "pairs": 3},
+        {"format": "sprt", "sprt": {"elo0": 0, "elo1": 5, "max_pairs": 9}},
+        {"format": "knockout", "pairs": 2},
+        {"format": "gauntlet", "pairs": 4},
+    ],
+)
+def test_a_recorded_configuration_draws_the_same_starts(keys: dict[str, Any]) -> None:
+    """Also those that only later rounds, pairs or players use."""
+    book = {"file": "builtin", "order": "random"}
+    players = [{"kind": "random"}, {"kind": "material"}]
+    config = build_config(
+        {"games": [{"game": "chess", "openings": book, **keys}], "players": players}
+    )
+    plan = make_plan(config)
+    again = make_plan(with_positions(config, plan))
+    needed = max(num_starts(section) for section in plan.sections)
+    (before,), (after,) = plan.sections, again.sections
+    for cycle in range(needed):
+        assert after.starts[cycle % len(after.starts)] == before.starts[cycle % len(before.starts)]
