@@ -128,10 +128,12 @@ class MqttAgent:
         self._offers.pop(game_id, None)
 
     async def close(self) -> None:
-        if self._link is not None:
-            self._link.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._link
+        link = self._link
+        while link is not None and not link.done():
+            link.cancel()  # until it ends: a publish that is just acknowledged swallows one
+            await asyncio.wait({link}, timeout=0.1)
+        if link is not None and not link.cancelled():
+            link.result()
 
     def _read(
         self, turn: Turn, answer: bytes, number: int, timing: Timing, request: bytes
@@ -173,8 +175,12 @@ class MqttAgent:
         try:
             async with asyncio.timeout(self._spec.stall_timeout):
                 while not came.done():
-                    await self._send(correlation)
-                    await asyncio.wait({came}, timeout=RESEND_S)
+                    sending = asyncio.create_task(self._send(correlation))
+                    try:  # a broker that dies meanwhile never acknowledges it
+                        await asyncio.wait({came}, timeout=RESEND_S)
+                    finally:
+                        sending.cancel()
+                        await asyncio.gather(sending, return_exceptions=True)
                 return came.result()
         except TimeoutError:
             return None
@@ -213,8 +219,7 @@ class MqttAgent:
             failures += 1
 
     async def _resend(self) -> None:
-        for correlation in tuple(self._pending):
-            await self._send(correlation)
+        await asyncio.gather(*(self._send(correlation) for correlation in self._pending))
 
     async def _take(self, message: aiomqtt.Message) -> None:
         payload = message.payload if isinstance(message.payload, bytes) else b""

@@ -3,12 +3,7 @@
 import asyncio
 import contextlib
 import json
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -24,45 +19,11 @@ from arena.match import Limits, play
 from arena.records import GameRecord, MoveRecord, Slot
 from games.registry import get_game
 
+from .broker import Broker
 from .kit import ROOT, position, turn
 
-MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-pytestmark = pytest.mark.skipif(MOSQUITTO is None, reason="skipped: no mosquitto")
 PLIES = 12
 SLOT = Slot(1, "chess", "fide", "far", "near", 1)
-
-
-class Broker:
-    """A mosquitto of the test's own, without persistence."""
-
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
-        self.url = f"mqtt://127.0.0.1:{self.port}"
-        self._config = folder / "mosquitto.conf"
-        self._config.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\n")
-        self.start()
-
-    def start(self) -> None:
-        command = [str(MOSQUITTO), "-c", str(self._config)]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        for _ in range(500):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            time.sleep(0.02)
-        raise AssertionError("mosquitto does not start")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    made = Broker(tmp_path)
-    yield made
-    made.kill()
 
 
 def agent(broker: Broker, **more: object) -> MqttAgent:
@@ -99,6 +60,12 @@ async def game(
     return await play("1", SLOT, start, (far, near), limits, 1, kept), moves
 
 
+async def ended(task: "asyncio.Task[None]") -> None:
+    while not task.done():
+        task.cancel()  # a publish that is just acknowledged swallows one
+        await asyncio.wait({task}, timeout=0.1)
+
+
 @contextlib.asynccontextmanager
 async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Something that goes on meanwhile, and is cancelled afterwards."""
@@ -106,8 +73,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await ended(task)
 
 
 def test_a_request_survives_its_json() -> None:
@@ -150,8 +116,7 @@ def test_a_client_that_comes_back_gets_the_whole_game(broker: Broker) -> None:
         await far.start()
         state = position("chess", "e2e4", "e7e5")
         assert (await far.choose(turn(state))).kind == "move"
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
+        await ended(first)
         asked = asyncio.create_task(far.choose(turn(state)))
         await asyncio.sleep(0.1)  # the request goes to nobody
         fresh = Counting()

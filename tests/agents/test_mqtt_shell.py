@@ -1,0 +1,87 @@
+"""A player of a few shell lines plays legal games through a real mosquitto."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents.random_move import RandomAgent
+from agents.spec import RandomSpec
+from arena.match import Limits, play
+from arena.records import GameRecord, MoveRecord, Slot
+from games.registry import get_game
+
+from .broker import MISSING, Broker
+from .kit import ROOT
+from .test_mqtt import agent
+
+SCRIPT = ROOT / "examples" / "mqtt_player.sh"
+LIMIT_S = 120  # of a busy machine; a game takes about a second
+pytestmark = [
+    pytest.mark.skipif(shutil.which("mosquitto_sub") is None, reason=MISSING),
+    pytest.mark.timeout(2 * LIMIT_S),
+]
+
+
+@contextlib.contextmanager
+def shell_player(port: int, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The script in a session of its own; it and all it started are dead afterwards."""
+    process = subprocess.Popen(
+        ["sh", str(SCRIPT), "lab", "127.0.0.1", str(port)],
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def retained(port: int) -> str:
+    """The status that the broker keeps of the player."""
+    command = ["mosquitto_sub", "-V", "mqttv5", "-p", str(port), "-t", "madang/agents/lab/status"]
+    done = subprocess.run(
+        [*command, "-C", "1", "-W", "10"], capture_output=True, text=True, timeout=30
+    )
+    return done.stdout.strip()
+
+
+async def _game(broker: Broker, name: str, plies: int) -> tuple[GameRecord, list[MoveRecord]]:
+    far, near = agent(broker, stall_timeout=60), RandomAgent(RandomSpec(name="near"))
+    moves: list[MoveRecord] = []
+
+    async def keep(move: MoveRecord) -> None:
+        moves.append(move)
+
+    rules = get_game(name)
+    slot = Slot(1, name, next(iter(rules.rule_sets)), "far", "near", 1)
+    try:
+        await far.start()
+        limits = Limits(max_plies=plies)
+        return await play("1", slot, rules.start(), (far, near), limits, 1, keep), moves
+    finally:
+        await far.close()
+
+
+@pytest.mark.parametrize("game", ["chess", "janggi"])
+def test_a_shell_script_plays_a_legal_game(broker: Broker, tmp_path: Path, game: str) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with shell_player(broker.port, scratch) as process:
+        record, moves = asyncio.run(asyncio.wait_for(_game(broker, game, 16), LIMIT_S))
+        assert (record.termination, record.plies) == ("cut_short", 16), record
+        tried = [attempt.kind for move in moves for attempt in move.attempts]
+        assert tried == ["move"] * 8
+        assert retained(broker.port) == "online"
+        process.terminate()
+        process.wait(30)
+        assert retained(broker.port) == "offline"
+    assert not list(scratch.iterdir()), "it leaves nothing behind"
