@@ -46,6 +46,7 @@ def write_gguf(
     tokenizer: Tokenizer,
     kind: str = "F32",
     architecture: str = "llama",
+    rope_factors: ArrayF32 | None = None,
     **metadata: Any,
 ) -> Path:
     """Matrices are stored as `kind`, norms and biases as F32; rows of a llama's q and k are
@@ -79,6 +80,8 @@ def write_gguf(
             else (gguf.quants.quantize(array, stored))
         )
         writer.add_tensor(gguf_name(name, architecture), data, raw_dtype=stored)
+    if rope_factors is not None:
+        writer.add_tensor("rope_freqs.weight", rope_factors)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
