@@ -25,6 +25,8 @@ from .output import Output, finish, followed
 
 if TYPE_CHECKING:
     from arena.config import Config
+    from arena.estimate import Estimate
+    from arena.plan import Plan
 
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Start a new database; an old one is kept beside it.")
@@ -225,6 +227,7 @@ def _print_plan(config: "Config", as_json: bool) -> None:
     """The schedule as it would be played: one slot a line, or JSON."""
     from dataclasses import asdict
 
+    from arena.estimate import estimate_lines
     from arena.plan import make_plan
     from arena.wave_plan import plan_waves, wave_lines
 
@@ -232,16 +235,31 @@ def _print_plan(config: "Config", as_json: bool) -> None:
     for warning in plan.warnings:
         warn(warning)
     waves = plan_waves(config, plan.slots, warn)
+    found = _estimate(config, plan)
     if as_json:
-        told = {"waves": asdict(waves)} if waves is not None else {}
+        told: dict[str, Any] = {"waves": asdict(waves)} if waves is not None else {}
+        told |= {"estimate": asdict(found)}
         print_json({"slots": [asdict(slot) for slot in plan.slots], **told})
         return
     for slot in plan.slots:
         start = slot.setup or slot.opening
         say(f"{slot.id:>5}  {slot.game}  {slot.first} vs {slot.second}  {start}".rstrip())
     say(f"{len(plan.slots)} games, {config.run.concurrency} in flight at most")
+    for line in estimate_lines(found, config):
+        say(line)
     for line in wave_lines(waves) if waves is not None else ():
         say(line)
+
+
+def _estimate(config: "Config", plan: "Plan") -> "Estimate":
+    """By the database that the run would be written to, where there is one."""
+    from arena.estimate import estimate
+    from arena.store import Store
+
+    if not is_url(config.run.db) and not Path(config.run.db).exists():
+        return estimate(config, plan, None)
+    with Store.open(config.run.db, create=False) as store:
+        return estimate(config, plan, store)
 
 
 def set_aside(db: str) -> None:

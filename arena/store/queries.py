@@ -283,6 +283,43 @@ def rated_games(store: Store, run_ids: int | Sequence[int] | None = None) -> lis
     return [GameInfo(**row) for row in _all(store, wanted.order_by(GameRow.id))]
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the recorded moves of one player in one game took."""
+
+    game: str
+    player: str
+    moves: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+def costs(store: Store) -> list[Cost]:
+    """Tokens by game and player over all runs of the database."""
+    keys = (GameRow.game, MoveRow.player)
+    wanted = (
+        select(
+            *keys,
+            func.count().label("moves"),
+            func.sum(MoveRow.prompt_tokens).label("prompt_tokens"),
+            func.sum(MoveRow.completion_tokens).label("completion_tokens"),
+        )
+        .join(GameRow, GameRow.id == MoveRow.game_id)
+        .group_by(*keys)
+    )
+    return [Cost(**row) for row in _all(store, wanted)]
+
+
+def mean_plies(store: Store, game: str) -> float | None:
+    """The mean length of the finished games; None without any."""
+    wanted = select(func.avg(GameRow.plies)).where(
+        GameRow.game == game, GameRow.status == str(Status.FINISHED)
+    )
+    with reading(store) as connection:
+        found = connection.execute(wanted).scalar()
+    return None if found is None else float(found)
+
+
 def latency_rows(store: Store, run_id: int) -> list[Row]:
     """One row a move of the games that stand: game, player, times in seconds, tokens."""
     columns = (
