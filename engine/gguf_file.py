@@ -166,6 +166,19 @@ class _Cursor:
         start = self.skip(size)
         return self.data[start : start + size].decode("utf-8")
 
+    def strings(self, count: int) -> list[str]:
+        """So many of them in a row: vocabularies have hundreds of thousands."""
+        data, at, found = self.data, self.at, []
+        for _ in range(count):
+            self.at = at
+            size = self.length()
+            at = self.at + size
+            if at > len(data):
+                raise _Short(f"it ends at byte {len(data)}, in the header")
+            found.append(data[self.at : at].decode("utf-8"))
+        self.at = at
+        return found
+
     def value(self, kind: int, depth: int = 0) -> Any:
         if kind == STRING:
             return self.string()
@@ -179,6 +192,8 @@ class _Cursor:
             count = self.count(dtype.itemsize)
             start = self.skip(count * dtype.itemsize)
             return np.frombuffer(self.data, dtype, count, start).tolist()
+        if inner == STRING:
+            return self.strings(self.count(8))
         return [self.value(inner, depth + 1) for _ in range(self.count(8))]
 
 

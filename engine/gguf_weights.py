@@ -107,7 +107,7 @@ class GgufWeights(Mapping[str, "torch.Tensor"]):
         weight = self._weights[name]
         kinds = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
         data = weight.data()
-        if not data.flags.writeable or not data.flags.owndata:
+        if not data.flags.writeable:
             data = data.copy()  # never a view into the file, which may be closed before
         return torch.from_numpy(data).view(kinds[weight.dtype]).view(weight.shape)
 

@@ -47,6 +47,7 @@ class ModelRunner:
         self._source, self._config = source, config
         self._fingerprint = fingerprint(source) if source is not None else ()
         self._model_config, self._max_model_len = model.config, model.max_model_len
+        self._ropes = model.ropes  # kept, so that `reload` need not make them again
         self._block_size = config.block_size
         self.key_lengths = safe_key_lengths(model.config.head_dim)
         self.deterministic = config.deterministic and is_bit_stable(self)
@@ -94,8 +95,8 @@ class ModelRunner:
         return StepOutput(outputs, time.perf_counter() - began)
 
     def offload(self) -> None:
-        """Free the weights' memory; the block pool stays. On a CPU there is no other memory to
-        move them to: `reload` reads the file again, most of it from the system's page cache."""
+        """Free the weights' memory; block pool and rotary tables stay. On a CPU there is no other
+        memory to move them to: `reload` reads the file again, most of it from the page cache."""
         self.__dict__.pop("model", None)
         give_back_memory()
 
@@ -112,6 +113,7 @@ class ModelRunner:
         """Let go of weights and pool."""
         self.offload()
         self.__dict__.pop("cache", None)
+        self._ropes = {}
 
     def tensors(self, batch: Batch) -> StepTensors:
         """What the layers need, made once a step; rows are padded where attention reads past."""

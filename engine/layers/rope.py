@@ -6,15 +6,26 @@ yarn's scale) [positions, head_dim/2]. Also the permutation that lays a checkpoi
 """
 
 import math
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
 from engine.model_config import RopeConfig
 
+_made: WeakValueDictionary[tuple[RopeConfig, int, int], Tensor] = WeakValueDictionary()
+
 
 def rope_table(rope: RopeConfig, head_dim: int, num_positions: int) -> Tensor:
-    """complex64 [num_positions, head_dim/2]."""
+    """complex64 [num_positions, head_dim/2]; the same tensor while somebody holds it."""
+    key = (rope, head_dim, num_positions)
+    table = _made.get(key)
+    if table is None:
+        table = _made[key] = _table(rope, head_dim, num_positions)
+    return table
+
+
+def _table(rope: RopeConfig, head_dim: int, num_positions: int) -> Tensor:
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
     frequencies = rope.theta**-exponents
     scale = 1.0
