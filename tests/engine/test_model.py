@@ -11,7 +11,9 @@ from torch import Tensor
 from engine.hub import models_dir
 from engine.model_config import ModelError
 from engine.models import load_model
+from engine.tokenizer import Tokenizer
 from engine.types import TokenIds
+from engine.weights import load_tensors
 from tests.engine.model_kit import llama_config, write_json
 from tests.engine.runner_kit import (
     GEMMA3,
@@ -30,6 +32,7 @@ from tests.engine.runner_kit import (
 
 TOLERANCE = 5e-4
 REAL = models_dir() / "smollm2-135m"
+GEMMA = models_dir() / "gemma3-270m"
 
 
 def oracle(folder: Path, tokens: TokenIds) -> Tensor:
@@ -128,6 +131,39 @@ def test_real_logits_equal_transformers(length: int) -> None:
     tokens = tokens_of(length, length, 49152)
     runner = make_runner(REAL, max_model_len=2048)
     assert (last_logits(runner, tokens) - oracle(REAL, tokens)).abs().max() < TOLERANCE
+
+
+def gemma_oracle() -> Any:
+    """transformers' model of the same configuration with the file's weights."""
+    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
+    from transformers.initialization import no_init_weights
+
+    config = Gemma3TextConfig.from_pretrained(GEMMA, attn_implementation="eager")
+    with no_init_weights():  # random ones take longer than everything else here
+        model: Any = Gemma3ForCausalLM(config)
+    model.eval()
+    weights = dict(load_tensors(GEMMA))
+    weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    model.load_state_dict(weights, assign=True)
+    return model
+
+
+@pytest.mark.skipif(not GEMMA.exists(), reason="skipped: `arena model pull gemma3-270m` first")
+def test_the_real_gemma_equals_transformers_and_writes_sense() -> None:
+    """On a real text, of which the last logits see all, beyond the window of 512; then on."""
+    tokenizer = Tokenizer.load(GEMMA)
+    runner = make_runner(GEMMA, max_model_len=2048, num_gpu_blocks_override=400)
+    prose = Path(__file__).read_text(encoding="utf-8") * 2
+    tokens = tokenizer.encode(prose, add_bos=True)
+    model = gemma_oracle()
+    tokens = tokens[:1040]
+    with torch.no_grad():
+        expected = model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+    assert (last_logits(runner, tokens) - expected).abs().max() < TOLERANCE
+    said = tokenizer.encode("The capital of France is Paris. The capital of Italy is", add_bos=True)
+    for _ in range(2):
+        said = (*said, int(last_logits(runner, said).argmax()))
+    assert tokenizer.decode(said).endswith("Italy is Rome.")
 
 
 @pytest.mark.parametrize(
