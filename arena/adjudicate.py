@@ -13,7 +13,7 @@ from arena.records import Result, Termination
 
 _STRICT = {"extra": "forbid"}  # an unknown key in a config is an error
 
-AtCap = Literal["cut_short", "material", "points", "draw"]
+AtCap = Literal["cut_short", "material", "points", "draw", "referee"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,25 @@ def at_cap(how: AtCap, material: tuple[float, float], sides: tuple[str, str], ca
     )
 
 
+def by_referee(
+    name: str, score_cp: int, win_cp: int, side: int, sides: tuple[str, str], cap: int
+) -> Verdict:
+    """What a game at the cap is called by an engine's score, from the view of `side` to move."""
+    first = -score_cp if side else score_cp
+    words = f"{name} at the cap of {cap} plies ({first / 100:+.2f})".replace("-", "−")
+    if abs(first) < win_cp:
+        return Verdict("1/2-1/2", Termination.ADJUDICATED_REFEREE, f"draw by {words}")
+    winner = sides[0] if first > 0 else sides[1]
+    result: Result = "1-0" if first > 0 else "0-1"
+    detail = f"{winner.capitalize()} wins by {words}"
+    return Verdict(result, Termination.ADJUDICATED_REFEREE, detail)
+
+
 class Adjudicator:
-    """All the arena's own ends of one game, in order: draw by score, loss by score, the cap."""
+    """All the arena's own ends of one game, in order: draw by score, loss by score, the cap.
+
+    A cap that a referee judges is left to who can ask it.
+    """
 
     def __init__(
         self,
@@ -132,6 +149,11 @@ class Adjudicator:
         self._resign = ResignTracker(resign) if resign else None
         self._max_plies = max_plies
         self._how = how
+
+    @property
+    def scores(self) -> bool:
+        """Whether scores can end the game."""
+        return self._draw is not None or self._resign is not None
 
     def update(self, side: int, score_cp: int | None) -> None:
         """Take the score that came with a move of `side`."""
@@ -150,6 +172,7 @@ class Adjudicator:
         if loser is not None:
             detail = f"{sides[1 - loser].capitalize()} wins by adjudication"
             return Verdict("0-1" if loser == 0 else "1-0", Termination.ADJUDICATED_RESIGN, detail)
-        if self._max_plies is not None and plies >= self._max_plies:
+        capped = self._max_plies is not None and plies >= self._max_plies
+        if self._max_plies is not None and capped and self._how != "referee":
             return at_cap(self._how, material(), sides, self._max_plies)
         return None

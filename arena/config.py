@@ -67,6 +67,17 @@ class OpeningsConfig(_Frozen):
     start: int = Field(default=1, ge=1)  # the first opening used, from 1
 
 
+class RefereeConfig(_Frozen):
+    """A UCI engine that judges: at the cap, and by `draw` and `resign` in place of the players."""
+
+    path: str = Field(min_length=1)  # a file, or a name such as stockfish
+    nodes: int = Field(default=100_000, ge=1)  # of each position
+    depth: int | None = Field(default=None, ge=1)  # in place of nodes
+    options: dict[str, bool | int | str] = Field(default_factory=dict)
+    processes: int = Field(default=1, ge=1, le=64)
+    score: int = Field(default=200, ge=1)  # centipawns that win a game at the cap; less is a draw
+
+
 class SectionConfig(_Frozen):
     """One tournament of one game under one set of rules."""
 
@@ -86,6 +97,7 @@ class SectionConfig(_Frozen):
     at_cap: AtCap = "cut_short"
     draw: DrawRule | None = None
     resign: ResignRule | None = None
+    referee: RefereeConfig | None = None
     tc: str = "inf"  # [moves/]time[+increment]; timing-dependent
     timemargin_ms: int = Field(default=0, ge=0)
     token_s: float = Field(default=0.05, ge=0)  # under tc: seconds a token of a local model costs
@@ -134,6 +146,11 @@ def _contradictions(section: SectionConfig) -> None:
         raise ValueError("openings and setups both say where a game starts: keep one of them")
     if section.at_cap != "cut_short" and section.max_plies is None:
         raise ValueError(f"at_cap = {section.at_cap!r} needs max_plies")
+    judged = section.draw is not None or section.resign is not None
+    if section.at_cap == "referee" and section.referee is None:
+        raise ValueError("at_cap = 'referee' needs referee = { path = \"stockfish\" }")
+    if section.referee is not None and section.at_cap != "referee" and not judged:
+        raise ValueError("the referee has nothing to judge: set at_cap = 'referee', draw or resign")
     if section.at_cap == "points" and section.game == "chess":
         raise ValueError("chess has no points: at_cap = 'material'")
     if section.rounds is None and section.format == "swiss":
@@ -315,6 +332,8 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
         return list(_TOP)
     if names[1] == "openings":
         return list(OpeningsConfig.model_fields)
+    if names[1] == "referee":
+        return list(RefereeConfig.model_fields)
     if names[1] in _RULES:
         return [field.name for field in dataclasses.fields(_RULES[names[1]])]
     return list(_MODELS[names[0]].model_fields)

@@ -4,6 +4,8 @@ What ends a game is checked in this order before every ply:
 1. the board (`GameState.outcome`, in the game's own documented order);
 2. the arena's adjudication by score, draw before resignation;
 3. the arena's cap of plies.
+A referee engine, where there is one, gives the scores in place of the players and judges at the
+cap; where it fails the game has no result.
 Then the side to move is asked, and its answer may end the game by protocol (it loses, with the kind
 stored) or without a result (we failed; nobody scores). Legality is checked here, whatever the agent
 checked. A player that offers a draw must still move; the offer stands for the opponent's next turn
@@ -21,10 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from agents.base import Agent, AgentError, Attempt, Clocks, Decision, Turn, derive_seed
-from arena.adjudicate import Adjudicator, AtCap, DrawRule, ResignRule, Verdict
+from arena.adjudicate import Adjudicator, AtCap, DrawRule, ResignRule, Verdict, by_referee
 from arena.clock import Clock, TimeControl
 from arena.recording import move_record
 from arena.records import GameRecord, MoveRecord, Result, Slot, Status, Termination
+from arena.referee import Referee, RefereeError
 from games.base import GameState, IllegalMove, Side
 
 log = logging.getLogger(__name__)
@@ -46,6 +49,7 @@ class Limits:
     at_cap: AtCap = "cut_short"
     draw: DrawRule | None = None
     resign: ResignRule | None = None
+    referee: Referee | None = None
     time_control: TimeControl | None = None
     margin_s: float = 0.0
     token_s: float = 0.0  # what a completion token of a local model costs on the clock
@@ -107,7 +111,7 @@ class _Match:
             if failed is not None:
                 return failed
         while True:
-            end = self._ended() or await self._ply()
+            end = await self._ended() or await self._ply()
             if end is not None:
                 return end
 
@@ -133,7 +137,7 @@ class _Match:
             return self._bug(f"{agent.info.name} failed in new_game")
         return None
 
-    def _ended(self) -> GameRecord | None:
+    async def _ended(self) -> GameRecord | None:
         outcome = self._state.outcome()
         if outcome is not None:
             sentence = self._state.game.terminations[outcome.termination]
@@ -144,7 +148,24 @@ class _Match:
             return self._record(RESULTS[outcome.winner], outcome.termination, detail)
         state = self._state
         verdict = self._adjudicator.verdict(len(state.moves), state.material, state.game.sides)
-        return None if verdict is None else self._verdict(verdict)
+        if verdict is not None:
+            return self._verdict(verdict)
+        return await self._judged()
+
+    async def _judged(self) -> GameRecord | None:
+        """The end by a referee where the cap is reached and one judges it."""
+        limits, state = self._limits, self._state
+        if limits.at_cap != "referee" or limits.max_plies is None or limits.referee is None:
+            return None
+        if len(state.moves) < limits.max_plies:
+            return None
+        referee, sides = limits.referee, state.game.sides
+        try:
+            score = await referee.score(state)
+        except RefereeError as error:
+            return self._no_result(Termination.ENGINE_ERROR, str(error))
+        found = by_referee(referee.name, score, referee.win_cp, state.turn, sides, limits.max_plies)
+        return self._verdict(found)
 
     async def _ply(self) -> GameRecord | None:
         """Ask the side to move; None: it moved and the game goes on."""
@@ -238,9 +259,20 @@ class _Match:
         player = self._agents[before.turn].info.name
         record = move_record(player, decision, seconds, clock, before, after)
         self._state = after
-        self._adjudicator.update(before.turn, decision.score_cp)
         await self._on_move(record)
+        try:
+            score = await self._score(decision, after)
+        except RefereeError as error:
+            return self._no_result(Termination.ENGINE_ERROR, str(error))
+        self._adjudicator.update(before.turn, score)
         return None
+
+    async def _score(self, decision: Decision, after: GameState) -> int | None:
+        """What a move stands at, seen by who made it: the referee's word, else its own."""
+        referee = self._limits.referee
+        if referee is None or not self._adjudicator.scores:
+            return decision.score_cp
+        return None if after.outcome() is not None else -await referee.score(after)
 
     def _charge(self, decision: Decision, seconds: float) -> bool:
         """Charge the mover's clock; False: its flag fell.

@@ -46,6 +46,7 @@ class Termination(StrEnum):
     ADJUDICATED_POINTS = "adjudicated_points"
     ADJUDICATED_DRAW = "adjudicated_draw"
     ADJUDICATED_RESIGN = "adjudicated_resign"
+    ADJUDICATED_REFEREE = "adjudicated_referee"  # by an engine at the cap
     CUT_SHORT = "cut_short"  # the arena's cap; shown, unrated
     IMPORTED = "imported"  # as its file says
     # no result: never scored

@@ -18,6 +18,7 @@ from arena.config import Config, ConfigError, resolved
 from arena.events import EventBus, Subscription
 from arena.plan import make_plan, make_rounds, repeat_warnings, with_positions
 from arena.records import Slot
+from arena.referee import Referees
 from arena.rounds import Rounds
 from arena.store import Store, queries
 from arena.tournament import RunResult, Tournament, infos
@@ -70,7 +71,7 @@ async def run_new(
 ) -> RunResult:
     """Record a new run and play it. Raises ConfigError, AgentError, StoreError."""
     plan = make_plan(config)
-    async with _agents(config) as agents:
+    async with _agents(config) as agents, Referees(config) as referees:
         players = infos(config, agents)
         for warning in (*plan.warnings, *repeat_warnings(plan, players)):
             warn(warning)
@@ -83,7 +84,7 @@ async def run_new(
         )
         rounds = tuple(make_rounds(plan.sections, plan.slots, {}))
         work = Work(run_id, plan.slots, plan.num_games, rounds)
-        return await _play(config, work, agents, store, follower)
+        return await _play(config, work, agents, referees, store, follower)
 
 
 async def resume_run(
@@ -104,10 +105,9 @@ async def resume_run(
     if due:  # the run ended between the last result of a round and its pairing
         await store.extend_run(run_id, slots=due)
     num_games = max(plan.num_games, len(slots) + len(due))
-    async with _agents(config) as agents:
-        return await _play(
-            config, Work(run_id, open_slots, num_games, rounds), agents, store, follower
-        )
+    work = Work(run_id, open_slots, num_games, rounds)
+    async with _agents(config) as agents, Referees(config) as referees:
+        return await _play(config, work, agents, referees, store, follower)
 
 
 @contextlib.asynccontextmanager
@@ -129,7 +129,12 @@ async def _agents(config: Config) -> AsyncIterator[Agents]:
 
 
 async def _play(
-    config: Config, work: Work, agents: Agents, store: Store, follower: Follower
+    config: Config,
+    work: Work,
+    agents: Agents,
+    referees: Referees,
+    store: Store,
+    follower: Follower,
 ) -> RunResult:
     bus = EventBus()
     tournament = Tournament(
@@ -141,6 +146,7 @@ async def _play(
         bus,
         num_games=work.num_games,
         rounds=work.rounds,
+        referees=referees,
     )
     following = asyncio.create_task(follower.follow(bus.subscribe()))
     try:

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, Protocol, TypeVar
 
 from agents.base import Agent, AgentError, AgentInfo, ModelSwap, Telemetry
@@ -35,6 +35,7 @@ from arena.events import (
     TelemetrySampled,
 )
 from arena.records import GameRecord, MoveRecord, Slot, Status, Termination
+from arena.referee import Referees
 from arena.rounds import Rounds
 from arena.sprt_rounds import SprtRounds
 from games.base import GameState
@@ -114,6 +115,7 @@ class Tournament:
         *,
         num_games: int | None = None,
         rounds: Sequence[Rounds] = (),
+        referees: Referees | None = None,
     ) -> None:
         """`slots` are the open ones; `num_games` counts those of the whole run; `rounds` are the
         sections whose pairings follow from results."""
@@ -125,6 +127,7 @@ class Tournament:
         self._bus = bus
         self._num_games = len(slots) if num_games is None else num_games
         self._rounds = {section.section: section for section in rounds}
+        self._referees = referees
         self._ready: set[str] = set()
         self._failed: dict[str, str] = {}
         self._tries: Counter[int] = Counter()
@@ -228,7 +231,6 @@ class Tournament:
 
     async def _play(self, slot: Slot) -> None:
         """One try at a slot, from its row in the store to its record."""
-        section = self._config.games[slot.section]
         start = first_position(slot)
         self._tries[slot.id] += 1
         game_id = await self._open(slot, start)
@@ -246,7 +248,13 @@ class Tournament:
         agents = (self._players[slot.first], self._players[slot.second])
         try:
             record = await match.play(
-                str(game_id), slot, start, agents, limits(section), self._config.run.seed, on_move
+                str(game_id),
+                slot,
+                start,
+                agents,
+                self._limits(slot),
+                self._config.run.seed,
+                on_move,
             )
         except asyncio.CancelledError:
             await _whole(self._record(game_id, _interrupted(slot, start, plies)))
@@ -255,6 +263,10 @@ class Tournament:
         self._judge(slot, record)
         if record.status is Status.FINISHED:
             await self._pair(slot, record)
+
+    def _limits(self, slot: Slot) -> match.Limits:
+        referee = self._referees.get(slot.section) if self._referees is not None else None
+        return replace(limits(self._config.games[slot.section]), referee=referee)
 
     async def _open(self, slot: Slot, start: GameState) -> int:
         """The new game's id. Cancelled meanwhile, its row exists and is recorded so."""

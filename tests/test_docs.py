@@ -14,7 +14,7 @@ from agents.policy import Policy
 from agents.spec import SPECS, EngineOptions
 from arena.adjudicate import DrawRule, ResignRule
 from arena.cli import app
-from arena.config import OpeningsConfig, RunConfig, SectionConfig
+from arena.config import OpeningsConfig, RefereeConfig, RunConfig, SectionConfig
 from arena.sprt import Sprt
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -49,6 +49,9 @@ def test_every_key_of_the_inner_tables_is_documented() -> None:
     text = part("[[games]]")
     for key in OpeningsConfig.model_fields:
         assert f"`openings.{key}`" in text
+    (referee,) = re.findall(r"(?m)^\| `referee` .*$", text)
+    for key in RefereeConfig.model_fields:
+        assert re.search(rf"\b{key}\b", referee), key
     for rule in (DrawRule, ResignRule, Sprt):
         for field in dataclasses.fields(rule):
             assert re.search(rf"\b{field.name} = ", text), field.name

@@ -16,7 +16,7 @@ from arena.store import Store, StoreError, queries
 from arena.store.queries import GameInfo
 from arena.store.transaction import canonical_json
 
-TERMS = ("max_plies", "at_cap", "draw", "resign", "tc", "timemargin_ms")
+TERMS = ("max_plies", "at_cap", "draw", "resign", "referee", "tc", "timemargin_ms")
 
 
 @dataclass(frozen=True, slots=True)

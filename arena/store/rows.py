@@ -25,6 +25,7 @@ ADJUDICATED = frozenset(
         Termination.ADJUDICATED_POINTS,
         Termination.ADJUDICATED_DRAW,
         Termination.ADJUDICATED_RESIGN,
+        Termination.ADJUDICATED_REFEREE,
     }
 )
 
