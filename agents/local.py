@@ -191,6 +191,11 @@ def footprint(model: str) -> int:
         return weights_bytes(read_config(hub.path(model)))
 
 
+def stored_precision(model: str) -> str:
+    """Precision of a model's file as names write it, "" where nothing tells. Fetches nothing."""
+    return hub.precision(model)
+
+
 def rehearse(model: str, options: EngineOptions, num_games: int) -> tuple[float, float]:
     """Load the model and time it: seconds of a swap, seconds a move in a batch of so many games.
 

@@ -44,7 +44,7 @@ def default_name(spec: AgentSpec) -> str:
 
 def short_name(model: str) -> str:
     """A model's name, or the last part of its path or id."""
-    return Path(model).name if "/" in model else model
+    return Path(model).name.removesuffix(".gguf") if "/" in model else model
 
 
 def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
@@ -71,16 +71,21 @@ def name_players(specs: Sequence[AgentSpec]) -> tuple[AgentSpec, ...]:
 
 
 def file_precision(model: str) -> str:
-    """Precision of a model's file: known by name, else as its directory's config.json says; ""
-    where neither tells."""
+    """Precision of a model's file: known by name, as its directory's config.json says, else as the
+    engine's hub knows it (an added model, a GGUF file); "" where nothing tells."""
     if model in KNOWN_MODELS:
         return KNOWN_MODELS[model]
+    folder = Path(model)
     try:
-        config = json.loads((Path(model) / "config.json").read_text("utf-8"))
-        dtype = str(config.get("source_precision") or config.get("dtype") or config["torch_dtype"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        if (folder / "config.json").is_file() and not (folder / "model.gguf").is_file():
+            config = json.loads((folder / "config.json").read_text("utf-8"))
+            dtype = str(config.get("dtype") or config["torch_dtype"])
+            return _SHORT.get(dtype, dtype)
+        from .local import stored_precision  # which needs what the engine needs
+
+        return stored_precision(model)
+    except (ImportError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
-    return _SHORT.get(dtype, dtype)
 
 
 def _uci_name(spec: UciSpec) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents.naming import default_name, name_players
@@ -20,6 +21,9 @@ from agents.spec import (
 )
 from engine import hub
 from engine.config import EngineConfig
+from engine.model_config import expected_shapes, read_config
+from tests.engine.gguf_kit import write_gguf
+from tests.engine.model_kit import byte_level_tokenizer, llama_config, write_json
 
 
 @pytest.mark.parametrize(
@@ -137,6 +141,21 @@ def test_a_model_directory_says_its_own_precision(tmp_path: Any) -> None:
     (tmp_path / "config.json").write_text('{"torch_dtype": "bfloat16"}')
     name = default_name(LlmSpec(model=str(tmp_path)))
     assert name == f"{tmp_path.name}:bf16→fp32:constrained"
+
+
+def test_gguf_files_and_added_models_say_their_own_precision(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MADANG_HOME", str(tmp_path / "home"))
+    tokenizer = byte_level_tokenizer()
+    config = llama_config(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=1)
+    write_json(tmp_path / "config.json", config)
+    shapes = expected_shapes(read_config(tmp_path))
+    tensors = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    file = write_gguf(tmp_path / "Tiny-Q.gguf", tensors, config, tokenizer, "F16")
+    assert default_name(LlmSpec(model=str(file))) == "Tiny-Q:f16→fp32:constrained"
+    hub.add(str(file), "mine")
+    assert default_name(LlmSpec(model="mine", mode="choice")) == "mine:f16→fp32:choice"
 
 
 def test_players_that_coincide_get_what_tells_them_apart() -> None:
