@@ -9,20 +9,17 @@ import pytest
 from arena.config import Config, build_config
 from arena.records import GameRecord
 from arena.store import Store, queries
-from tests.engine.model_kit import chatml_dir
-from tests.engine.runner_kit import write_checkpoint
 
 from .test_tournament import perform
+from .tiny import tiny_model
 
 BLOCKS = 90  # of 16 tokens: room for two or three prompts
-PLIES = 8
+PLIES = 6
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small random model that speaks ChatML."""
-    folder = chatml_dir(tmp_path_factory.mktemp("model"))
-    return write_checkpoint(folder, vocab_size=420, bos_token_id=1, eos_token_id=2)
+    return tiny_model(tmp_path_factory.mktemp("model"))
 
 
 def cup(model: Path, concurrency: int) -> Config:
