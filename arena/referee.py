@@ -5,7 +5,6 @@ reproducible as the players. Its time is nobody's: no clock is charged. Where it
 no result; it is never anybody's loss.
 """
 
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -93,5 +92,7 @@ class Referees:
 
 def engine_of(rule: RefereeConfig) -> UciSpec:
     """The player that a referee would be."""
-    limit: Mapping[str, int] = {"depth": rule.depth} if rule.depth else {"nodes": rule.nodes}
-    return UciSpec(path=rule.path, options=dict(rule.options), processes=rule.processes, **limit)
+    limited = {"depth": rule.depth, "nodes": None if rule.depth else rule.nodes}
+    return UciSpec.model_validate(
+        {"path": rule.path, "options": rule.options, "processes": rule.processes, **limited}
+    )
