@@ -15,7 +15,7 @@ import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -31,6 +31,9 @@ from games.registry import GAMES, get_game
 Format = Literal[
     "round_robin", "double_round_robin", "gauntlet", "match", "knockout", "swiss", "sprt"
 ]
+
+
+Price = Annotated[float, Field(ge=0)]
 
 
 class ConfigError(ValueError):
@@ -51,6 +54,8 @@ class RunConfig(_Frozen):
     retries: int = Field(default=1, ge=0, le=20)  # times a game with no result is played again
     max_hours: float | None = Field(default=None, gt=0)  # then it stops, resumable; of one sitting
     max_tokens: int | None = Field(default=None, ge=1)  # prompt and answer, of one sitting
+    max_cost: float | None = Field(default=None, gt=0)  # by `prices`, of one sitting
+    prices: dict[str, tuple[Price, Price]] = Field(default_factory=dict)  # of a million tokens
 
     @field_validator("name")
     @classmethod
@@ -284,6 +289,14 @@ def _check_players(config: Config) -> None:
     except SpecError as error:
         raise ConfigError(str(error)) from None
     known = {spec.name for spec in config.players}
+    for name in config.run.prices:
+        if name not in known:
+            raise ConfigError(
+                f"run.prices: unknown player {name!r}{nearest(name, known)}; "
+                f"players are {', '.join(sorted(known))}"
+            )
+    if config.run.max_cost is not None and not config.run.prices:
+        raise ConfigError("run.max_cost needs prices: prices = { PLAYER = [prompt, answer] }")
     for number, section in enumerate(config.games, 1):
         where = f"games[{number}] ({section.label})"
         for name in section.players:

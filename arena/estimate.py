@@ -13,6 +13,7 @@ from agents.base import AgentError
 from agents.factory import model_costs
 from agents.prompt import render_prompt
 from agents.spec import EndpointSpec, LlmSpec
+from arena.budget import Budget
 from arena.config import Config, SectionConfig
 from arena.plan import Plan
 from arena.schedule import SectionPlan, expected_games
@@ -85,6 +86,7 @@ def estimate_lines(found: Estimate, config: Config) -> Iterator[str]:
         if all(t.recorded for t in found.tokens):
             basis = f"by {recorded:,} recorded moves"
         yield f"tokens: about {prompt:,.0f} of prompts, {answer:,.0f} of answers ({basis})"
+        yield from _cost_lines(found, config)
         budget = config.run.max_tokens
         if budget is not None and budget < prompt + answer:
             yield f"max_tokens = {budget:,} will end the run earlier, resumable"
@@ -97,6 +99,19 @@ def estimate_lines(found: Estimate, config: Config) -> Iterator[str]:
         yield f"memory: weights {sizes}, and the KV cache"
     if found.missing:
         yield f"memory: not known: {found.missing}"
+
+
+def _cost_lines(found: Estimate, config: Config) -> Iterator[str]:
+    """By the configuration's prices, if it has any."""
+    run = config.run
+    if not run.prices:
+        return
+    budget = Budget(prices=run.prices)
+    for one in found.tokens:
+        budget.spend(one.player, round(one.prompt), round(one.completion))
+    yield f"cost: about {budget.cost:,.2f} by the given prices"
+    if run.max_cost is not None and run.max_cost < budget.cost:
+        yield f"max_cost = {run.max_cost:g} will end the run earlier, resumable"
 
 
 def _tokens(

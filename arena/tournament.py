@@ -19,6 +19,7 @@ from typing import Literal, Protocol, TypeVar
 
 from agents.base import Agent, AgentError, AgentInfo, ModelSwap, Telemetry
 from arena import match
+from arena.budget import Budget
 from arena.clock import parse_tc
 from arena.config import Config, SectionConfig
 from arena.events import (
@@ -131,7 +132,8 @@ class Tournament:
         self._ready: set[str] = set()
         self._failed: dict[str, str] = {}
         self._tries: Counter[int] = Counter()
-        self._tokens = 0
+        run = config.run
+        self._budget = Budget(run.max_tokens, run.max_cost, run.prices)
         self._told: dict[int, SprtTested] = {}
         self._unresolved: list[Slot] = []
         self._games: set[asyncio.Task[None]] = set()
@@ -243,7 +245,7 @@ class Tournament:
             plies = move.ply
             await _whole(self._store.append_move(game_id, move))
             self._bus.publish(MovePlayed(game_id, slot, move))
-            self._spend(move)
+            self._spend(move.player, move.prompt_tokens, move.completion_tokens)
 
         agents = (self._players[slot.first], self._players[slot.second])
         try:
@@ -260,6 +262,9 @@ class Tournament:
             await _whole(self._record(game_id, _interrupted(slot, start, plies)))
             raise
         await self._record(game_id, record)
+        for attempt in record.failed_attempts:
+            usage = attempt.usage
+            self._spend(record.failed_player, usage.prompt, usage.completion)
         self._judge(slot, record)
         if record.status is Status.FINISHED:
             await self._pair(slot, record)
@@ -281,13 +286,11 @@ class Tournament:
         await self._store.finish_game(game_id, record)
         self._bus.publish(GameFinished(game_id, record))
 
-    def _spend(self, move: MoveRecord) -> None:
-        """Stop, resumable, once the run's budget of tokens is used up."""
-        budget = self._config.run.max_tokens
-        before = self._tokens
-        self._tokens += move.prompt_tokens + move.completion_tokens
-        if budget is not None and before < budget <= self._tokens:
-            self._out_of_budget(f"max_tokens = {budget}")
+    def _spend(self, player: str, prompt: int, answer: int) -> None:
+        """Stop, resumable, once the run's budget is used up."""
+        used_up = self._budget.spend(player, prompt, answer)
+        if used_up is not None:
+            self._out_of_budget(used_up)
 
     def _out_of_budget(self, what: str) -> None:
         self._bus.publish(Noted(f"{what} is used up: the run stops here"))

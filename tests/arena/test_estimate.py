@@ -66,3 +66,12 @@ def test_a_model_that_is_not_here_is_said_and_nothing_fails(tmp_path: Path) -> N
     done = CliRunner().invoke(app, [*words, "--db", str(tmp_path / "a.db")])
     assert done.exit_code == 0, done.output
     assert "memory: not known: " in done.stdout
+
+
+def test_prices_make_a_cost() -> None:
+    section = {"game": "chess", "max_plies": 40, "at_cap": "material"}
+    run = {"prices": {"m": [0, 1000]}, "max_cost": 2}
+    config = build_config({"run": run, "games": [section], "players": [MODEL, {"kind": "random"}]})
+    lines = list(estimate_lines(estimate(config, make_plan(config), None), config))
+    assert "cost: about 2.56 by the given prices" in lines  # 40 answers of 64 tokens
+    assert "max_cost = 2 will end the run earlier, resumable" in lines

@@ -9,7 +9,7 @@ import pytest
 
 from agents.base import Agent, AgentError, Attempt, Decision, ModelSwap, Telemetry, Turn, Usage
 from agents.factory import create_agents
-from arena.config import Config, build_config, resolved
+from arena.config import Config, ConfigError, build_config, resolved
 from arena.events import (
     Event,
     EventBus,
@@ -322,6 +322,40 @@ def test_a_budget_of_tokens_ends_the_run_resumable(tmp_path: Path) -> None:
     assert 10 <= moves <= 11
     notes = [event.text for event in events if isinstance(event, Noted)]
     assert notes == ["max_tokens = 1000 is used up: the run stops here"]
+
+
+def test_a_budget_of_money_ends_the_run_resumable(tmp_path: Path) -> None:
+    """A million prompt tokens of `a` cost 2, answers 8; `b` is free. An answer costs 0.0012."""
+
+    async def costly(turn: Turn) -> Decision:
+        attempt = Attempt(1, "move", usage=Usage(200, 0, 100))
+        return Decision("move", turn.state.legal_moves()[0], attempts=(attempt,))
+
+    cast = Cast(Player("a", costly), Player("b", costly))
+    budget = {"max_cost": 0.01, "prices": {"a": [2, 8]}, "concurrency": 1}
+    with Store.open(tmp_path / "a.db") as store:
+        config = configured(named("a", "b"), **budget)
+        result, events = asyncio.run(perform(config, store, cast))
+        assert (result.exit_code, result.num_open) == (130, 1)
+        games = queries.games_with_moves(store, 1)
+    by_a = sum(move.player == "a" for game in games for move in game.moves)
+    assert by_a == 9  # 0.0012 · 9 ≥ 0.01
+    notes = [event.text for event in events if isinstance(event, Noted)]
+    assert notes == ["max_cost = 0.01 is used up: the run stops here"]
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({"max_cost": 1}, "run.max_cost needs prices"),
+        ({"prices": {"c": [1, 1]}}, "run.prices: unknown player 'c'"),
+        ({"prices": {"a": [1]}}, "prices"),
+        ({"prices": {"a": [1, -1]}}, "prices"),
+    ],
+)
+def test_prices_that_are_none_are_one_line(run: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        configured(named("a", "b"), **run)
 
 
 def test_a_budget_of_hours_ends_the_run_resumable(tmp_path: Path) -> None:
