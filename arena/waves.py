@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-CUT_S, CUT_SHARE = 60.0, 9  # as engine.pool cuts endless work short
+CUT_S, CUT_SHARE = 60.0, 9  # as engine.turns cuts endless work short
 MOST_GAMES = 4  # times the concurrency: enough to see how it goes on
 
 

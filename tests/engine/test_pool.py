@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from engine.pool import SWAP_SHARE, Pool, PoolError, Seat, WeightsLost
+from engine.pool import Pool, PoolError, Seat, WeightsLost
+from engine.turns import SWAP_SHARE
 from engine.types import RequestAborted
 
 
