@@ -41,7 +41,7 @@ def summary(store: Store, run_id: int | None = None) -> Row:
             "finished": status.finished,
             "open": status.open,
             "moves": status.moves,
-            "seconds": None if ended is None else ended - info.created,
+            "seconds": None if ended is None else max(0.0, ended - info.created),
             "models": sorted(_models(store, info.id)),
         },
         "games": _endings(store, info.id),

@@ -1,6 +1,7 @@
 """Whole runs with the real store and real players: concurrency, failures, stopping, going on."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from arena.events import (
 )
 from arena.plan import make_plan
 from arena.records import Slot
+from arena.report import summary, summary_text
 from arena.store import Store, queries
+from arena.store.maintenance import check
 from arena.tournament import RunResult, Tournament, infos
 
 from .kit import Choose, Player, broken, first_move, never
@@ -441,3 +444,29 @@ def test_a_closed_database_is_one_file(tmp_path: Path) -> None:
 def test_slots_know_their_section() -> None:
     slots: tuple[Slot, ...] = make_plan(configured(MIX, *BOTH)).slots
     assert {(slot.section, slot.game) for slot in slots} == {(0, "chess"), (1, "janggi")}
+
+
+def test_a_clock_that_goes_backwards_disturbs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of day is set back a minute at every look; what is timed goes by another clock."""
+    now = [2e9]
+
+    def earlier() -> float:
+        now[0] -= 60
+        return now[0]
+
+    monkeypatch.setattr(time, "time", earlier)
+    timed = {"game": "chess", **CAPPED, "tc": "60+1"}
+    config = configured(MIX, timed, seed=5)
+    with Store.open(tmp_path / "a.db") as store:
+        result, _ = asyncio.run(perform(config, store))
+        assert result.exit_code == 0
+        games = queries.games_with_moves(store, result.run_id)
+        assert all(move.seconds >= 0 for game in games for move in game.moves)
+        assert not any(game.termination == "time" for game in games)
+        events = queries.events(store, result.run_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert check(store) == []
+        assert summary(store)["run"]["seconds"] >= 0
+        assert "random" in summary_text(store)
