@@ -12,8 +12,8 @@ EMBEDDING = "model.embed_tokens.weight"
 
 
 def weights_bytes(config: ModelConfig) -> int:
-    """Bytes once loaded: every weight in float32, and the head twice, packed for products with
-    all its rows and as it is for products with a few."""
+    """Bytes at most: every weight in float32, and the head twice, as it is for products with a few
+    of its rows and packed for those with all, once the first is made."""
     shapes = expected_shapes(config)
     return FLOAT * (config.num_parameters + math.prod(shapes[EMBEDDING]))
 

@@ -5,6 +5,7 @@ A file of an architecture builds one from weights. Knows nothing of requests, bl
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -14,7 +15,7 @@ from engine.layers.attention import Attention, StepTensors
 from engine.layers.kv_cache import KVCache
 from engine.layers.mlp import GatedMLP
 from engine.model_config import ModelConfig
-from kernels.linear import PackedWeight, linear
+from kernels.linear import PackedWeight, linear, pack
 from kernels.rms_norm import rms_norm
 from kernels.store_kv import KVLayer
 
@@ -47,20 +48,38 @@ class PreNormLayer:
         return self.mlp(rms_norm(x, self.mlp_norm, self.eps), x)
 
 
+class Head:
+    """Hidden rows → logits: `rows` [vocabulary, hidden] for products with a few tokens, `packed`
+    for those with all. It is packed when it is first needed: masked walks never need it."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    @cached_property
+    def packed(self) -> PackedWeight:
+        return pack(self.rows)
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """`embedding` [vocabulary, hidden]; `head` may be packed from the same weight, `head_rows`
-    [vocabulary, hidden] is the head unpacked, for products with a few tokens; `ropes` complex64
+    """`embedding` [vocabulary, hidden], which may be the head's rows too; `ropes` complex64
     [positions, head_dim/2] by kind of layer; `embedding_scale` multiplies embedded rows."""
 
     config: ModelConfig
     embedding: Tensor
     layers: tuple[Layer, ...]
     norm: Tensor
-    head: PackedWeight
-    head_rows: Tensor
+    output: Head
     ropes: Mapping[str, Tensor]
     embedding_scale: float = 1.0
+
+    @property
+    def head(self) -> PackedWeight:
+        return self.output.packed
+
+    @property
+    def head_rows(self) -> Tensor:
+        return self.output.rows
 
     @property
     def max_model_len(self) -> int:

@@ -14,11 +14,11 @@ from engine.layers.mlp import GatedMLP
 from engine.layers.rope import rope_table
 from engine.model_config import ModelConfig, ModelError
 from kernels.gelu_mul import gelu_mul
-from kernels.linear import linear, pack
+from kernels.linear import linear
 from kernels.rms_norm import rms_norm
 from kernels.store_kv import KVLayer
 
-from .decoder import Decoder
+from .decoder import Decoder, Head
 
 OFFSET = 1.0  # of norm weights
 
@@ -60,8 +60,7 @@ def load_gemma3(weights: Mapping[str, Tensor], config: ModelConfig, num_position
         embedding=embedding,
         layers=tuple(_layer(weights, config, i) for i in range(config.num_hidden_layers)),
         norm=weights["model.norm.weight"].float() + OFFSET,
-        head=pack(head_rows),
-        head_rows=head_rows,
+        output=Head(head_rows),
         ropes={
             kind: rope_table(rope, config.head_dim, num_positions)
             for kind, rope in ropes.items()

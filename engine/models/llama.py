@@ -8,9 +8,8 @@ from engine.layers.attention import Attention, HeadNorms
 from engine.layers.mlp import GatedMLP
 from engine.layers.rope import rope_table
 from engine.model_config import ModelConfig, ModelError
-from kernels.linear import pack
 
-from .decoder import Decoder, PreNormLayer
+from .decoder import Decoder, Head, PreNormLayer
 
 NormLoader = Callable[[Mapping[str, Tensor], int, ModelConfig], HeadNorms]
 
@@ -38,8 +37,7 @@ def load_llama(
             _layer(weights, config, i, head_norms) for i in range(config.num_hidden_layers)
         ),
         norm=weights["model.norm.weight"].float(),
-        head=pack(head_rows),
-        head_rows=head_rows,
+        output=Head(head_rows),
         ropes=dict.fromkeys(config.layer_types, table),
     )
 
