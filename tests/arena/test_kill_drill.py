@@ -118,7 +118,9 @@ def killed_and_resumed(lives: ForkServerContext, file: str, db: Path) -> None:
         process = start(lives, ["resume", "--db", str(db)] if num_runs(db) else first, log)
         if draw.random() < 0.8:
             wait_for_moves(db, process, num_moves(db) + draw.randrange(1, 30), log)
-        time.sleep(draw.random() * 0.05)
+            time.sleep(draw.random() * 0.05)
+        else:
+            time.sleep(draw.random() * 0.5)  # while it starts
         assert process.exitcode is None, f"it ended before its {KILLS} kills: {log.read_text()}"
         process.kill()
         process.join()
