@@ -31,6 +31,7 @@ ARCHITECTURES = (
     "Gemma3ForCausalLM",
 )
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
+MAX_LAYERS = 1000
 VISION = {"Gemma3ForConditionalGeneration": "Gemma3ForCausalLM"}  # only their text half is used
 UNSUPPORTED = (
     "attn_logit_softcapping",
@@ -63,6 +64,15 @@ def read_config(model_dir: Path | str) -> ModelConfig:
     if not folder.is_dir():
         raise ModelError(f"model directory {folder} does not exist")
     raw = read_json(folder / "config.json")
+    try:
+        return _read(folder, raw)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise ModelError(
+            f"{folder / 'config.json'}: a value is of the wrong kind: {error}"
+        ) from None
+
+
+def _read(folder: Path, raw: dict[str, Any]) -> ModelConfig:
     names = raw.get("architectures") or ["none"]
     architecture = VISION.get(str(names[0]), str(names[0]))
     if architecture not in ARCHITECTURES:
@@ -95,6 +105,8 @@ class _Reader:
         hidden, heads = self.integer("hidden_size"), self.integer("num_attention_heads")
         head_dim = self.integer("head_dim", hidden // heads)
         layers = self.integer("num_hidden_layers")
+        if layers > MAX_LAYERS:  # lists as long are made before any weight is looked for
+            raise ModelError(f"{self.path}: {layers} layers are past belief")
         bias = bool(self.raw.get("attention_bias", False))
         main, local = self.ropes(gemma)
         window, layer_types = self.windows(architecture, layers)
@@ -131,7 +143,8 @@ class _Reader:
     def refuse_unknown(self) -> None:
         """Settings that change results and are not computed here."""
         used = [key for key in UNSUPPORTED if self.raw.get(key)]
-        if self.raw.get("partial_rotary_factor", 1) != 1:
+        ropes = (self.raw.get(key) or {} for key in ("rope_parameters", "rope_scaling"))
+        if any(v.get("partial_rotary_factor", 1) != 1 for v in (self.raw, *ropes)):
             used.append("partial_rotary_factor")
         if used:
             raise ModelError(
@@ -177,6 +190,8 @@ class _Reader:
             for key, value in values.items()
             if isinstance(value, int | float) and key != "rope_theta"
         }
+        if numbers.get("factor", 1.0) <= 0:
+            raise ModelError(f"{self.path}: the factor of rope type {kind!r} must be above 0")
         theta = float(values.get("rope_theta") or theta)
         return RopeConfig(kind, theta, tuple(sorted(numbers.items())))
 

@@ -72,7 +72,12 @@ class Tokenizer:
         except Exception as error:  # the package raises bare Exceptions
             raise ModelError(f"{file} cannot be read: {error}") from None
         config = folder / "tokenizer_config.json"
-        tokenizer = cls(folder, core, read_json(config) if config.is_file() else {})
+        try:
+            tokenizer = cls(folder, core, read_json(config) if config.is_file() else {})
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise ModelError(
+                f"{folder}: a value in one of its JSON files is of the wrong kind: {error}"
+            ) from None
         tokenizer._check_fits(_rows(folder))
         return tokenizer
 

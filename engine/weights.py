@@ -161,6 +161,8 @@ def _shard_map(folder: Path) -> dict[str, Path]:
         names = read_json(index).get("weight_map")
         if not isinstance(names, dict) or not names:
             raise ModelError(f"{index} has no weight_map")
+        if not all(isinstance(shard, str) for shard in names.values()):
+            raise ModelError(f"{index}: its weight_map names something that is no file")
         for shard in set(names.values()):
             if Path(shard).name != shard:
                 raise ModelError(f"{index} names {shard!r}, which is not a file of its directory")

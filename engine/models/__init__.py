@@ -35,5 +35,11 @@ def load_model(model_dir: Path, max_model_len: int | None = None) -> Decoder:
     weights = load_tensors(model_dir, config)
     try:
         return LOADERS[config.architecture](weights, config, max_model_len or positions)
+    except (MemoryError, RuntimeError) as error:
+        reason = (str(error).splitlines() or ["out of memory"])[0]
+        raise ModelError(
+            f"{model_dir} does not load ({reason}); where memory is short, choose a smaller model "
+            "or a lower max_model_len"
+        ) from None
     finally:
         weights.close()

@@ -191,3 +191,11 @@ def test_what_contradicts_the_weights_is_named(
 def test_more_positions_than_the_model_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="2048 positions"):
         load_model(write_checkpoint(tmp_path), 4096)
+
+
+def test_what_does_not_fit_in_memory_is_one_line(tmp_path: Path) -> None:
+    """Rotary tables of more positions than any memory holds."""
+    folder = write_checkpoint(tmp_path, max_position_embeddings=1 << 44)
+    with pytest.raises(ModelError, match=r"does not load .*lower max_model_len") as caught:
+        load_model(folder)
+    assert "\n" not in str(caught.value)

@@ -1,11 +1,14 @@
 """config.json is read as transformers reads it, and what is unknown is refused by name."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import torch
 import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors import safe_open
 
 from engine.model_config import ModelError, expected_shapes, read_config
@@ -85,6 +88,10 @@ def folder_with(folder: Path, **changes: Any) -> Path:
     return folder
 
 
+KEYS = {
+    *llama_config(), "head_dim", "layer_types", "rope_parameters", "rope_scaling", "text_config",
+    "sliding_window", "attention_bias", "hidden_act", "dtype", "query_pre_attn_scalar",
+}  # fmt: skip
 SCALING = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0}
 
 
@@ -122,12 +129,37 @@ def test_end_tokens_come_from_both_files(tmp_path: Path) -> None:
         ({"eos_token_id": 99}, "eos token 99"),
         ({"rms_norm_eps": -1.0}, "rms_norm_eps"),
         ({"layer_types": ["full_attention"]}, "layer_types"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config is not computed.*vllm serve"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping is not computed"),
+        ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping is not computed"),
+        ({"use_bidirectional_attention": True}, "use_bidirectional_attention is not computed"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is not computed.*vllm serve"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor"),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 0}}, "factor of rope type 'linear'"),
+        ({"num_hidden_layers": 10**9}, "1000000000 layers are past belief"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, changes: dict[str, Any], word: str) -> None:
     with pytest.raises(ModelError, match=word) as caught:
         read_config(folder_with(tmp_path, **changes))
     assert "\n" not in str(caught.value)
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+JSON = VALUES | st.lists(VALUES, max_size=2) | st.dictionaries(st.text(max_size=3), VALUES)
+
+
+@settings(max_examples=400, deadline=None)
+@given(key=st.sampled_from(sorted(KEYS)), value=JSON)
+def test_a_value_of_any_kind_is_read_or_refused(key: str, value: object) -> None:
+    with TemporaryDirectory() as name:
+        folder = folder_with(Path(name), **{key: value})
+        message = ""
+        try:
+            read_config(folder)
+        except ModelError as error:
+            message = str(error)
+        assert "\n" not in message
 
 
 def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:

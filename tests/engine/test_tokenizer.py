@@ -417,6 +417,21 @@ def test_faults_are_named(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
+def test_one_begin_token_where_the_text_has_it_already(tmp_path: Path) -> None:
+    folder = write_tokenizer(tmp_path, sentencepiece_like_tokenizer(), bos_token="<s>")
+    ours = Tokenizer.load(folder)
+    assert ours.encode("move", add_bos=True)[0] == 1
+    assert ours.encode("<s>move", add_bos=True).count(1) == 1
+
+
+def test_json_of_the_wrong_kind_is_named(tmp_path: Path) -> None:
+    folder = chatml_dir(tmp_path)
+    write_json(folder / "generation_config.json", {"eos_token_id": "two"})
+    with pytest.raises(ModelError, match="of the wrong kind") as caught:
+        Tokenizer.load(folder)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("rows", [100, 417, 512])
 def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path, rows: int) -> None:
     """Tokens without an embedding, or many embeddings without a token."""

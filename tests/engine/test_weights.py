@@ -132,6 +132,9 @@ def test_an_index_that_lies_is_refused(folder: Path) -> None:
     write_json(folder / INDEX, {"weight_map": dict.fromkeys(names, "../evil.safetensors")})
     with pytest.raises(ModelError, match="not a file of its directory"):
         load_tensors(folder)
+    write_json(folder / INDEX, {"weight_map": dict.fromkeys(names, 3)})
+    with pytest.raises(ModelError, match="names something that is no file"):
+        load_tensors(folder)
 
 
 def test_pickled_weights_are_refused(folder: Path) -> None:
