@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -329,17 +328,3 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     assert retry_after("99999") == 60
     assert retry_after("Wed, 21 Oct 2099 07:28:00 GMT") == 60
     assert [retry_after(text) for text in ("", "soon", "-4", "nan")] == [0, 0, 0, 0]
-
-
-@pytest.mark.skipif("MADANG_LLAMA_URL" not in os.environ, reason="skipped: no llama.cpp server")
-@pytest.mark.parametrize("mode", ["free", "constrained"])
-def test_a_real_llama_cpp_server(mode: str) -> None:
-    url = os.environ["MADANG_LLAMA_URL"]
-    more = {"constraint": "grammar"} if mode == "constrained" else {"policy": {"attempts": 1}}
-    player = load_spec({"kind": "endpoint", "model": "m", "base_url": url, "mode": mode, **more})
-    assert isinstance(player, EndpointSpec)
-    for game in ("chess", "janggi"):
-        for decision in ask(player, game=game, count=2):
-            assert decision.kind == "move" or mode == "free"
-            assert decision.kind != "no_result"
-            assert decision.attempts[0].usage.prompt > 50
