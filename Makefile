@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALL_INPUTS := pyproject.toml constraints.txt scripts/install
 PYTEST ?= $(BIN)/python -m pytest
 
-.PHONY: help demo test check drill format clean
+.PHONY: help demo test check drill bench-peers format clean
 .DEFAULT_GOAL := help
 
 help:  ## What there is to make
@@ -24,6 +24,11 @@ check: $(VENV)/.installed-dev  ## Linters, types on sources and tests, import co
 
 drill: $(VENV)/.installed-dev  ## Long sweeps, fuzzers and kill drills
 	$(PYTEST) -m drill --timeout 7200
+
+bench-peers: $(VENV)/.installed-dev  ## Beside vLLM, llama.cpp and transformers (installs them, 3 GB; about an hour)
+	scripts/install-peers .peers $(BIN)/python
+	$(BIN)/python -m pip install --quiet 'matplotlib>=3.9'
+	$(BIN)/python -m benchmarks.peers
 
 format: $(VENV)/.installed-dev  ## Put the sources in order
 	$(BIN)/ruff check --fix .

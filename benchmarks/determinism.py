@@ -3,7 +3,7 @@
     python -m benchmarks.determinism [--repeats 40] [--positions 10] [--json FILE]
 
 Cost: the engine has one way of computing, so `deterministic=False` only skips the start-up check;
-both are timed in turns, beside a plain torch forward (benchmarks.engine) that promises nothing.
+both are timed in turns, beside a plain torch forward (benchmarks.forward) that promises nothing.
 Bits: one scored request, `--repeats` times among random neighbours, in chunks, from a
 small pool, counted as distinct lists of log-probability bits (1,000 and more on a small model:
 `pytest -m drill tests/engine/test_engine_bits.py`). int8: the same scored positions on the same
@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import torch
 
-from benchmarks.engine import CACHED, FRESH, Plain, plain_walk, prompts, walk
+from benchmarks.forward import CACHED, FRESH, Plain, plain_walk, prompts, walk
 from benchmarks.kit import (
     GAMES,
     Bench,

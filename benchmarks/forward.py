@@ -1,6 +1,6 @@
 """The arena's shape on one runner, beside a plain torch forward, in the same run.
 
-    python benchmarks/engine.py [--model smollm2-135m] [--repeats 3] [--threads N] [--clock cpu]
+    python -m benchmarks.forward [--model smollm2-135m] [--repeats 3] [--threads N] [--clock cpu]
 
 A masked-walk move: 16 sequences with 380 cached tokens each get 87 fresh rows each, then 4 decode
 steps. A scored move: the same fresh rows with a trie of 45 rows, one step. The plain forward has
@@ -11,13 +11,9 @@ cpu` with `--threads 1` counts CPU seconds: for machines that others use too.
 
 import argparse
 import platform
-import sys
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # else `engine` would be this very file
 
 import torch
 import torch.nn.functional as F
