@@ -49,6 +49,11 @@ _ENGINE = """
 # max_num_seqs = 16
 # max_num_batched_tokens = 512
 # kv_cache_memory_bytes = 1000000000
+
+# What the models share; above weights_bytes they play in waves.
+# [memory]
+# weights_bytes = 4000000000
+# kv_cache_bytes = 2000000000
 """
 
 

@@ -17,6 +17,7 @@ from arena.records import MoveRecord
 from arena.running import run_new
 from arena.store import Store, queries
 from arena.tournament import RunResult
+from engine import hub
 from engine.footprint import weights_bytes
 from engine.model_config import read_config
 from tests.engine.small_model import small_model
@@ -131,6 +132,43 @@ def test_a_limit_below_one_model_stops_its_player_before_its_games(
         f"less than the weights of north alone; set it to {needed}"
         in (result.failed_agents["north"])
     )
+
+
+REAL = {"smol": "smollm2-135m", "gemma": "gemma3-270m"}
+
+
+@pytest.mark.drill
+def test_the_real_models_play_the_same_games_in_waves(tmp_path: Path) -> None:
+    """SmolLM2 against Gemma 3 270M: 2.0 GB hold either, not both."""
+    try:
+        for model in REAL.values():
+            hub.ensure(model)
+    except hub.NoNetwork as error:
+        pytest.skip(f"skipped: no network for a model ({error})")
+    players = [
+        {"kind": "llm", "model": model, "name": name, "temperature": float(name == "gemma")}
+        for name, model in REAL.items()
+    ]
+    found: list[dict[int, object]] = []
+    for limit in ({}, {"weights_bytes": 2_000_000_000}):
+        section = {"game": "chess", "openings": "builtin", "pairs": 4, "max_plies": 4}
+        config = build_config(
+            {
+                "run": {"seed": 5},
+                "memory": {"kv_cache_bytes": 1_000_000_000, **limit},
+                "players": players,
+                "games": [{**section, "at_cap": "material"}],
+            }
+        )
+        with Store.open(tmp_path / f"{len(found)}.db") as store:
+            result = play(config, store)
+            assert result.exit_code == 0
+            games = queries.games_with_moves(store, result.run_id)
+            found.append({g.slot_id: (g.result, [m.uci for m in g.moves]) for g in games})
+            kinds = [event.kind for event in queries.events(store, result.run_id)]
+        assert (kinds.count("models_swapped") >= 4) == bool(limit)
+    assert len(found[0]) == 8
+    assert found[0] == found[1]
 
 
 SLOW = """
