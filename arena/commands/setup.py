@@ -1,12 +1,17 @@
 """`arena init` and `arena doctor`: before the first game."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .common import JsonOption, UsageFault, print_json, say, warn
+
+if TYPE_CHECKING:
+    from agents.base import Check as PlayerCheck
+    from arena.doctor import Check
 
 
 def init(
@@ -43,26 +48,43 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def doctor(as_json: JsonOption = False) -> None:
-    """Check Python, packages, torch, GPU, models, engines and import names.
+def doctor(
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file: its players' engines, servers, brokers too.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check Python, packages, torch, GPU, memory, models, engines, broker and import names.
 
     \b
     arena doctor
+    arena doctor cup.toml
     """
     from dataclasses import asdict
 
-    from arena.doctor import check_all
-
-    if as_json:
-        checks = list(check_all())
-        print_json({"checks": [asdict(check) for check in checks]})
-    else:
-        checks = []
-        for check in check_all():
-            checks.append(check)
+    checks = []
+    for check in _checks(config):
+        checks.append(check)
+        if not as_json:
             say(f"{check.state:>4}  {check.name}: {check.detail}")
+    if as_json:
+        print_json({"checks": [asdict(check) for check in checks]})
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(2)
+
+
+def _checks(config: Path | None) -> "Iterator[Check | PlayerCheck]":
+    from arena.doctor import check_all
+
+    if config is None:
+        yield from check_all()
+        return
+    from arena.config import load_config
+    from arena.doctor_players import check_players
+
+    loaded = load_config(config)
+    yield from check_all()
+    yield from check_players(loaded)
 
 
 def warn_of_clashes() -> None:
