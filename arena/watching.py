@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from agents.base import Telemetry
-from arena.config import Config, restore
+from arena.config import restore
 from arena.events import (
     Event,
     EventBus,
@@ -72,30 +72,40 @@ class _Record:
             yield [*self._translated(stored), *self._telemetry()]
 
     def _first(self, info: queries.RunInfo) -> list[Event]:
-        store, run_id = self._store, self._run_id
+        """What stands: the results, the games in flight at their last move, the tests."""
         self._read_slots()
-        config = restore(info.config)
-        planned = max(make_plan(config).num_games, len(self._slots))
-        caps = tuple(section.max_plies for section in config.games)
-        players = tuple(queries.players(store, run_id))
-        found: list[Event] = [RunStarted(run_id, info.name, planned, 0, players, caps)]
-        games = queries.games(store, run_id)
-        for game in games:
-            if game.status == Status.FINISHED:
-                found.append(self._finished(game))
-        live = [game.id for game in games if game.status == Status.RUNNING]
-        for game in queries.games_by_id(store, live) if info.status not in OVER else ():
+        games = queries.games(self._store, self._run_id)
+        found: list[Event] = [self._started(info)]
+        found += [self._finished(game) for game in games if game.status == Status.FINISHED]
+        found += self._tests(info)
+        if info.status in OVER:
+            num_open = len(self._store.open_slots(self._run_id))
+            return [*found, RunFinished(self._run_id, info.status, num_open)]
+        running = [game.id for game in games if game.status == Status.RUNNING]
+        for game in queries.games_by_id(self._store, running):
             slot = self._slots[game.slot_id]
             found.append(GameStarted(game.id, slot, game.start_fen))
             if game.moves:
                 self._plies[game.id] = game.plies
                 found.append(MovePlayed(game.id, slot, game.moves[-1]))
-        stored = queries.events(store, run_id) if _tests(config) else []
-        tested = [event for event in stored if event.kind == "sprt"]
-        found += [_tested(event.payload) for event in tested[-1:]]
-        if info.status in OVER:
-            found.append(RunFinished(run_id, info.status, len(store.open_slots(run_id))))
         return found
+
+    def _started(self, info: queries.RunInfo) -> RunStarted:
+        planned, caps = len(self._slots), tuple[int | None, ...]()
+        if "imported" not in info.config:
+            config = restore(info.config)
+            planned = max(make_plan(config).num_games, planned)
+            caps = tuple(section.max_plies for section in config.games)
+        players = tuple(queries.players(self._store, self._run_id))
+        return RunStarted(self._run_id, info.name, planned, 0, players, caps)
+
+    def _tests(self, info: queries.RunInfo) -> list[Event]:
+        """How each sequential test of the run stands."""
+        if not any(section.get("sprt") for section in info.config.get("games", ())):
+            return []
+        stored = queries.events(self._store, self._run_id)
+        last = {e.payload["section"]: e.payload for e in stored if e.kind == "sprt"}
+        return [_tested(payload) for payload in last.values()]
 
     def _read_slots(self) -> None:
         self._slots = {slot.id: slot for slot in queries.slots(self._store, self._run_id)}
@@ -147,10 +157,6 @@ class _Record:
         if rows:
             self._sample = rows[-1]["id"]
             yield TelemetrySampled(tuple(map(_telemetry, rows)))
-
-
-def _tests(config: Config) -> bool:
-    return any(section.sprt is not None for section in config.games)
 
 
 def _tested(payload: Mapping[str, Any]) -> SprtTested:

@@ -116,3 +116,5 @@ def test_an_imported_run_is_not_resumed(tmp_path: Path) -> None:
     CliRunner().invoke(app, ["import", str(file), "--db", db])
     done = CliRunner().invoke(app, ["resume", "--db", db])
     assert "holds games of club.pgn" in str(done.exception)
+    for command in ("watch", "stats", "crosstable", "standings", "status", "show"):
+        assert CliRunner().invoke(app, [command, "--db", db]).exit_code == 0, command
