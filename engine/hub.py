@@ -11,6 +11,7 @@ where they lie; a directory or a GGUF file may also be named by its path.
 import difflib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,15 +94,22 @@ def path(name: str) -> Path:
             return named
         if named.is_file():
             return adopt(named)
-        if os.sep in name:
-            raise HubError(
-                f"{name} is no model directory: it has no config.json"
-                if named.is_dir()
-                else f"{name} does not exist: name a model directory or a GGUF file"
-            )
+        if os.sep in name or name.startswith(("hf:", "ollama:")):
+            raise HubError(_no_model(name, named))
     if not shelf.has(name):
         raise HubError(f"{_known(name).name} is not here yet: run `arena model pull {name}`")
     return shelf.location(name)
+
+
+def _no_model(name: str, named: Path) -> str:
+    """Why a path or an id cannot be used as it is."""
+    if name.startswith(("hf:", "ollama:")):
+        return f"{name} is used under a name of its own: run `arena model add {name}` first"
+    if named.is_dir():
+        return f"{name} is no model directory: it has no config.json"
+    if re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
+        return f"{name} does not exist; if it is an id of the hub, run `arena model add hf:{name}`"
+    return f"{name} does not exist: name a model directory or a GGUF file"
 
 
 def precision(name: str) -> str:

@@ -346,6 +346,15 @@ def test_a_directory_without_a_model(shelf: Path) -> None:
         hub.path(str(shelf))
 
 
+@pytest.mark.parametrize("name", ["hf:org/model", "ollama:qwen3:0.6b", "org/model"])
+def test_what_must_be_added_first_says_so(shelf: Path, name: str) -> None:
+    source = name if ":" in name else f"hf:{name}"
+    with pytest.raises(HubError, match=f"run `arena model add {source}`"):
+        hub.ensure(name)
+    with pytest.raises(HubError, match="name a model directory or a GGUF file"):
+        hub.path("/no/such/model")
+
+
 def test_where_models_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("MADANG_HOME", raising=False)
