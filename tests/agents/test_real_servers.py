@@ -1,6 +1,6 @@
-"""Players behind real servers of others: llama.cpp through xllamacpp, vLLM on the CPU.
+"""Players behind real servers: our own, llama.cpp's through xllamacpp, vLLM on the CPU.
 
-Each is skipped where the variable that names its Python is not set (`real_servers.py`).
+The last two are skipped where the variable that names their Python is not set (`real_servers.py`).
 """
 
 import asyncio
@@ -18,24 +18,25 @@ from agents.spec import EndpointSpec, load_spec
 from arena.check import Options, Report, check_player
 
 from .kit import ROOT, position, turn
-from .real_servers import CONTEXT, llama_server, vllm_server
+from .real_servers import CONTEXT, llama_server, our_server, vllm_server
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1800)]
-CONSTRAINTS = {"llama": "grammar", "vllm": "structured_outputs"}
+CONSTRAINTS = {"ours": "structured_outputs", "llama": "grammar", "vllm": "structured_outputs"}
 Server = tuple[str, str]  # which, address
 
 
-@pytest.fixture(scope="module", params=["llama", "vllm"])
+@pytest.fixture(scope="module", params=["ours", "llama", "vllm"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    if request.param == "llama":
+    which, folder = request.param, tmp_path_factory.mktemp("server")
+    if which == "llama":
         with llama_server(folder) as url:
-            yield "llama", url
-    else:
-        with vllm_server(folder, request.getfixturevalue("smollm2_dir")) as url:
-            yield "vllm", url
+            yield which, url
+        return
+    start = our_server if which == "ours" else vllm_server
+    with start(folder, request.getfixturevalue("smollm2_dir")) as url:
+        yield which, url
 
 
 def spec(server: Server, mode: str, **more: Any) -> EndpointSpec:
