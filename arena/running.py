@@ -93,10 +93,7 @@ async def resume_run(
     """Play what is open of a recorded run; None: nothing is. Raises AgentError, StoreError."""
     plan = make_plan(config)
     slots = queries.slots(store, run_id)
-    results = {
-        game.slot_id: game.result for game in queries.games(store, run_id, status="finished")
-    }
-    rounds = tuple(make_rounds(plan.sections, slots, results))
+    rounds = tuple(make_rounds(plan.sections, slots, queries.results(store, run_id)))
     due = [slot for section in rounds for slot in section.due()]
     open_slots = (*store.open_slots(run_id), *due)
     if not open_slots:

@@ -10,15 +10,14 @@ its own maximum-likelihood distribution over the five scores.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal
-
-from scipy.optimize import brentq
-from scipy.special import ndtr
 
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 NELO = 800 / math.log(10)  # normalised Elo of one standard deviation a game
 ELO = 400 / math.log(10)  # Elo of one nat
 Z95 = 1.959963984540054
+MOST_STEPS = 200  # a handful are enough
 MOST_ELO = 5000.0  # of a hypothesis, normalised
 MOST_TILT = 40.0  # of the scores; normalised Elo beyond ±70,000
 EMPTY = 1e-3  # stands for a count of 0 in the likelihood ratio, as is usual
@@ -154,7 +153,8 @@ def match_stats(counts: Sequence[int]) -> MatchStats | None:
     if deviation > 0:
         nelo = (mean - 0.5) / (math.sqrt(2) * deviation) * NELO
         nelo_error = Z95 / math.sqrt(2 * pairs) * NELO
-        los = float(ndtr((mean - 0.5) * math.sqrt(pairs) / deviation))
+        z = (mean - 0.5) * math.sqrt(pairs) / deviation
+        los = math.erfc(-z / math.sqrt(2)) / 2
     return MatchStats(
         pentanomial=(counts[0], counts[1], counts[2], counts[3], counts[4]),
         pairs=pairs,
@@ -199,7 +199,7 @@ def _closest(shares: Sequence[float], t: float) -> list[float]:
     The constraint is made linear at the current distribution, solved, and made linear again. It
     begins where the constraint holds: far from there the linear one may have no solution.
     """
-    current = _tilted(t)
+    current = list(_tilted(t))
     for _ in range(100):
         mean, deviation = _moments(current)
         slopes = [x - 0.5 - t * deviation * (1 + ((x - mean) / deviation) ** 2) / 2 for x in SCORES]
@@ -211,27 +211,38 @@ def _closest(shares: Sequence[float], t: float) -> list[float]:
     return current
 
 
-def _tilted(t: float) -> list[float]:
+@lru_cache
+def _tilted(t: float) -> tuple[float, ...]:
     """A distribution with (mean − ½) / deviation = t: even at 0, else p ∝ e^(λ · score)."""
-
-    def at(tilt: float) -> list[float]:
+    low, high = -MOST_TILT, MOST_TILT
+    while True:  # the left side grows with λ
+        tilt = (low + high) / 2
         weights = [math.exp(tilt * (x - 0.5)) for x in SCORES]
-        return [weight / sum(weights) for weight in weights]
-
-    def excess(tilt: float) -> float:
-        mean, deviation = _moments(at(tilt))
-        return (mean - 0.5) / deviation - t
-
-    return at(brentq(excess, -MOST_TILT, MOST_TILT)) if t else at(0.0)
+        shares = tuple(weight / sum(weights) for weight in weights)
+        mean, deviation = _moments(shares)
+        if high - low < 1e-12:
+            return shares
+        low, high = (tilt, high) if (mean - 0.5) / deviation < t else (low, tilt)
 
 
 def _with_zero_mean(shares: Sequence[float], values: Sequence[float]) -> list[float]:
-    """The likeliest distribution over `values` with mean 0: p_i / (1 + θ v_i)."""
+    """The likeliest distribution over `values` with mean 0: p_i / (1 + θ v_i).
+
+    The mean falls as θ grows, from one pole to the other: Newton's method between brackets.
+    """
     low, high = -1 / max(values), -1 / min(values)
-    edge = 1e-9 * (high - low)
-
-    def mean(theta: float) -> float:
-        return sum(p * v / (1 + theta * v) for p, v in zip(shares, values, strict=True))
-
-    theta = brentq(mean, low + edge, high - edge, xtol=1e-14)
+    theta = 0.0 if low < 0 < high else (low + high) / 2
+    for _ in range(MOST_STEPS):
+        mean = slope = 0.0
+        for share, value in zip(shares, values, strict=True):
+            ratio = value / (1 + theta * value)
+            mean += share * ratio
+            slope += share * ratio * ratio
+        low, high = (theta, high) if mean > 0 else (low, theta)
+        following = theta + mean / slope
+        if not low < following < high:
+            following = (low + high) / 2
+        if abs(following - theta) <= 1e-15 * (high - low) or following == theta:
+            break
+        theta = following
     return [p / (1 + theta * v) for p, v in zip(shares, values, strict=True)]

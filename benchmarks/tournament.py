@@ -55,7 +55,7 @@ def play(config: Config, db: Path) -> tuple[float, float, int]:
 
 def random_config(games: int, plies: int, in_flight: int, seed: int) -> Config:
     pairings = PLAYERS * (PLAYERS - 1) // 2
-    pairs = max(1, games // pairings // 2)
+    pairs = -(-games // (2 * pairings))  # no fewer games than were asked for
     section = {"game": "chess", "pairs": pairs, "max_plies": plies, "at_cap": "material"}
     players = [{"kind": "random", "name": f"random-{number}"} for number in range(PLAYERS)]
     run = {"concurrency": in_flight, "seed": seed}

@@ -204,6 +204,14 @@ def games(
     return [GameInfo(**row) for row in _all(store, wanted)]
 
 
+def results(store: Store, run_id: int) -> dict[int, Result]:
+    """Slot → result of every finished game of a run."""
+    wanted = select(GameRow.slot_id, GameRow.result).where(
+        GameRow.run_id == run_id, GameRow.status == str(Status.FINISHED)
+    )
+    return {row["slot_id"]: row["result"] for row in _all(store, wanted)}
+
+
 def game(store: Store, game_id: int) -> GameInfo:
     """One game with its moves and every attempt. Raises StoreError where there is none."""
     found = _games_with_moves(store, GameRow.id == game_id)
