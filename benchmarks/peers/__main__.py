@@ -5,8 +5,10 @@
 
 Every peer gets the same prompts as the same token ids and must answer with a legal move: rivals by
 structured choice, grammar or allowed tokens, ours by a masked walk (`walk`, what the rivals do) and
-by exact scores of all legal moves (`score`, what no rival serves). Peers take turns on the machine,
-the others idle; the table shows the median turn. Rivals live in environments of their own under
+by exact scores of all legal moves (`score`, what no rival serves). A second table has the same
+games as a user would run them: ours with its default template and mode, the rivals behind their
+servers and the `openai` package with the common prompt. Peers take turns on the machine, the others
+idle; the tables show the median turn. Rivals live in environments of their own under
 `--venvs`; one that is missing or fails is listed as such and the rest goes on.
 """
 
@@ -18,15 +20,17 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from agents.prompt import DEFAULT_TEMPLATE
 from benchmarks.kit import GAMES, machine, progress, table
 from engine.hub import ensure
 from engine.tokenizer import Tokenizer
 
 from .process import Peer, PeerFailed
 from .report import Row, plot, row_of, with_ratios
-from .workload import build, mean_length
+from .workload import COMMON, build, mean_length
 
 PLIES = {1: 8, 4: 8, 16: 4, 64: 1}  # asks a game, by games in flight
+TABLES = {"same_tokens": 64, "as_run": 16}  # and the most games in flight of each
 RESULTS = Path(__file__).parents[1] / "results"
 SHOWN = ("engine", "mode", "precision", "game", "games_in_flight", "moves_per_s", "of_best_rival",
          "p50", "p95", "ttft", "computed_tokens_per_move", "peak_mb")  # fmt: skip
@@ -52,6 +56,19 @@ def peers(folder: Path, venvs: Path, files: Mapping[str, Path]) -> list[Peer]:
     return found
 
 
+def as_run(folder: Path, venvs: Path, files: Mapping[str, Path]) -> list[Peer]:
+    """The second table: ours first, with its default template; then rivals behind their servers."""
+    ours = Path(sys.executable)
+    rivals: list[tuple[str, ...]] = [("vllm", "fp32", "vllm", str(folder), "32")]
+    rivals += [("llama", precision, "llama.cpp", str(file)) for precision, file in files.items()]
+    found = [Peer("madang", DEFAULT_TEMPLATE, "fp32", ours, ("run_madang.py", str(folder), "walk"))]
+    for kind, precision, name, *rest in rivals:
+        python = str(venvs / kind / "bin" / "python")
+        command = ("run_client.py", kind, python, *rest)
+        found.append(Peer(name, "openai client", precision, ours, command))
+    return found
+
+
 def started(candidates: Iterable[Peer]) -> tuple[list[Peer], list[Row]]:
     """Those that run, and a row of why for those that don't."""
     running, missing = [], []
@@ -71,8 +88,9 @@ def measure(
     """Turns over all peers; a peer that breaks off is left out from there on."""
     found: dict[int, list[Row]] = {}
     for turn in range(turns):
-        asks = build(tokenizer, games, 1000 * turn, in_flight, PLIES[in_flight])
-        for i, peer in enumerate(list(running)):
+        for i, peer in enumerate(running):
+            template = peer.mode if peer.mode == DEFAULT_TEMPLATE else COMMON
+            asks = build(tokenizer, games, 1000 * turn, in_flight, PLIES[in_flight], template)
             try:
                 run = peer.run(asks)
             except PeerFailed as error:
@@ -95,7 +113,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--games", type=int, nargs="+", choices=sorted(PLIES), default=list(PLIES))
     parser.add_argument("--kinds", nargs="+", choices=GAMES, default=list(GAMES))
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=1, help="plies of one game before measuring")
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--json", type=Path, default=RESULTS / "peers.json")
     return parser.parse_args()
 
@@ -103,37 +121,52 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     folder = ensure(args.model)
-    tokenizer = Tokenizer.load(folder)
-    files = {p: args.venvs / f"{args.model}-{p}.gguf" for p in ("F32", "Q8_0")}
-    names = {"fp32" if p == "F32" else p: file for p, file in files.items()}
-    running, missing = started(peers(folder, args.venvs.resolve(), names))
+    venvs = args.venvs.resolve()
+    files = {
+        "fp32": venvs / f"{args.model}-F32.gguf",
+        "Q8_0": venvs / f"{args.model}-Q8_0.gguf",
+    }
+    tables: dict[str, list[Row]] = {}
+    missing: list[Row] = []
+    lists = {"same_tokens": peers(folder, venvs, files), "as_run": as_run(folder, venvs, files)}
+    for name in args.tables:
+        rows, absent = bench(args, Tokenizer.load(folder), lists[name], TABLES[name])
+        tables[name] = with_ratios(rows)
+        missing += absent
+    finish(args, tables, missing)
+
+
+def bench(
+    args: argparse.Namespace, tokenizer: Tokenizer, candidates: list[Peer], most: int
+) -> tuple[list[Row], list[Row]]:
+    """One table: its rows, and who is missing. `most` games in flight."""
+    running, missing = started(candidates)
     rows: list[Row] = []
     try:
         for peer in running:
-            peer.run(build(tokenizer, "chess", 999, 1, args.warm))
-        for in_flight in args.games:
+            peer.run(build(tokenizer, "chess", 999, 1, 1))  # the first call builds what it needs
+        for in_flight in (n for n in args.games if n <= most):
             for game in args.kinds:
                 rows += measure(running, tokenizer, game, in_flight, args.turns)
     finally:
         for peer in running:
             peer.stop()
-    finish(args, rows, missing)
+    return rows, missing
 
 
-def finish(args: argparse.Namespace, rows: list[Row], missing: list[Row]) -> None:
-    caption = (
-        f"{date.today()}: {machine(args.model)}; the common prompt (history, FEN, legal moves), "
-        f"{args.turns} turns, the median"
-    )
-    rows = with_ratios(rows)
-    print(caption, end="\n\n")
-    if rows:
-        print(table([{key: row[key] for key in SHOWN} for row in rows]))
+def finish(args: argparse.Namespace, tables: dict[str, list[Row]], missing: list[Row]) -> None:
+    caption = f"{date.today()}: {machine(args.model)}; {args.turns} turns, the median"
+    print(caption)
+    for name, rows in tables.items():
+        print(f"\n{name}\n")
+        if rows:
+            print(table([{key: row[key] for key in SHOWN} for row in rows]))
     for row in missing:
         print(f"{row['engine']} {row['precision']}: {row['why']}")
     args.json.parent.mkdir(exist_ok=True)
-    values: dict[str, Any] = {"about": caption, "rows": rows, "missing": missing}
+    values: dict[str, Any] = {"about": caption, **tables, "missing": missing}
     args.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    rows = tables.get("same_tokens", [])
     if rows and not plot(rows, args.json.with_suffix(".svg"), caption):
         print("no plot: matplotlib is not installed")
 

@@ -26,6 +26,7 @@ class Ask:
     ids: list[int]
     legal: list[str]
     choices: list[list[int]]  # the answers as token ids, as they follow the prompt
+    messages: list[dict[str, str]]  # the prompt before tokens, for those who are asked in text
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Run:
 def games_of(job: dict[str, Any]) -> list[list[Ask]]:
     """Games of a job, each a list of asks in the order of plies."""
     return [
-        [Ask(slot, m["ids"], m["legal"], m["choices"]) for m in game]
+        [Ask(slot, m["ids"], m["legal"], m["choices"], m["messages"]) for m in game]
         for slot, game in enumerate(job["games"])
     ]
 

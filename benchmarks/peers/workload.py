@@ -20,7 +20,7 @@ FIRST_PLY = 12  # a midgame begins about here
 def build(
     tokenizer: Tokenizer, game: str, seed: int, games: int, plies: int, template: str = COMMON
 ) -> list[list[dict[str, Any]]]:
-    """`games` lists of `plies` asks: {"ids", "legal", "choices"}."""
+    """`games` lists of `plies` asks: {"ids", "legal", "choices", "messages"}."""
     found: list[list[dict[str, Any]]] = []
     while len(found) < games:
         states = played(game, seed, FIRST_PLY + plies)[FIRST_PLY:]
@@ -39,6 +39,7 @@ def _ask(tokenizer: Tokenizer, state: GameState, template: str) -> dict[str, Any
         "ids": list(tokenizer.encode_prompt(messages)),
         "legal": legal,
         "choices": [list(ids) for ids in tokenizer.encode_choices(rendered, legal)],
+        "messages": messages,
     }
 
 
