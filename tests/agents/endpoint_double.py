@@ -94,6 +94,7 @@ def ollama_lines(body: Mapping[str, Any], reply: Reply) -> Iterator[str]:
         "total_duration": 4883583458,
         "load_duration": 1334875,
         "prompt_eval_count": min(prompt_tokens(body), reply.context),
+        "prompt_eval_cached_count": 3,
         "prompt_eval_duration": 342546000,
         "eval_count": len(reply.pieces),
         "eval_duration": 4535599000,

@@ -10,7 +10,7 @@ import pytest
 
 import agents.remote
 from agents.base import AgentError, Decision
-from agents.endpoint_metrics import read_metrics
+from agents.endpoint_metrics import read_metrics, told
 from agents.endpoint_wire import chosen
 from agents.factory import create_agents
 from agents.remote import retry_after
@@ -126,7 +126,8 @@ def test_ollama_speaks_its_own_protocol() -> None:
         (decision,) = ask(player)
     assert decision.move is not None
     assert decision.move.uci == "e2e4"
-    assert decision.attempts[0].usage.completion == 2
+    usage = decision.attempts[0].usage
+    assert (usage.completion, usage.cached) == (2, 3)
     path, _, body = double.seen[-1]
     assert path == "/api/chat"
     assert body["options"]["num_ctx"] == 8192
@@ -278,6 +279,23 @@ def test_metrics_of_three_servers() -> None:
     assert (sglang.num_requests_waiting, sglang.kv_cache_usage_perc) == (4, 0.5)
     llama = read_metrics("m", "llamacpp:requests_processing 2\nllamacpp:n_decode_total 9\n")
     assert (llama.num_requests_running, llama.steps) == (2, 9)
+
+
+def test_cached_prompt_tokens_are_counted_alike() -> None:
+    """llama.cpp leaves them out of its prompt tokens; SGLang and vLLM do not."""
+    pages = (
+        "llamacpp:prompt_tokens_total 684\nllamacpp:prompt_tokens_cached_total 717\n",
+        'sglang:prompt_tokens_total 1401\nsglang:cached_tokens_total{cache_source="device"} 700\n'
+        'sglang:cached_tokens_total{cache_source="host"} 17\n',
+        "vllm:prompt_tokens_total 1401\nvllm:prefix_cache_queries_total 1401\n"
+        "vllm:prefix_cache_hits_total 717\n",
+    )
+    for page in pages:
+        found = read_metrics("m", page)
+        assert (found.prompt_tokens, found.prefix_cache_queries) == (1401, 1401)
+        assert found.prefix_cache_hits == 717
+    assert read_metrics("m", "sglang:num_retracted_requests_total 4\n").num_preemptions == 4
+    assert told(pages[0]) == ("prompt_tokens", "prefix_cache_queries", "prefix_cache_hits")
 
 
 def test_metrics_url_feeds_telemetry() -> None:

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from agents.mqtt_wire import connection, correlation_of, properties
 from agents.spec import load_spec, parse_spec
 from agents.uci_client import find_binary
 from arena.check import Options, Report, check_player
 from arena.cli import app
+from tests.agents.broker import running_broker
 from tests.agents.endpoint_double import Reply, serving
+from tests.agents.test_mqtt import running
 
 HOSTILE = Path(__file__).resolve().parents[1] / "agents" / "hostile_uci.py"
 SHORT = Options(plies=4, move_s=20)
@@ -108,6 +111,37 @@ def test_an_endpoint_that_obeys_and_one_that_lies() -> None:
     assert found(bad)["context"][0] == found(bad)["constraint"][0] == "fail"
     ends = {game.record.termination for game in bad.games}
     assert ends <= {"constraint_ignored", "prompt_truncated"}
+
+
+def test_a_remote_player_is_checked_with_its_strays(tmp_path: Path) -> None:
+    async def answers(url: str, *, strays: int) -> None:
+        """Plays the first legal move, and answers questions that nobody asked."""
+        async with connection(url) as client:
+            await client.subscribe("madang/agents/lab/request", qos=1)
+            await client.publish("madang/agents/lab/status", "online", qos=1, retain=True)
+            async for message in client.messages:
+                assert isinstance(message.payload, bytes)
+                move = json.loads(message.payload)["legal"][0]
+                for number in range(strays):
+                    stray = properties(f"nobody.{number}".encode())
+                    await client.publish("madang/agents/lab/answer", move, qos=1, properties=stray)
+                right = properties(correlation_of(message))
+                await client.publish("madang/agents/lab/answer", move, qos=1, properties=right)
+
+    async def both(url: str) -> tuple[Report, Report]:
+        spec = load_spec({"kind": "mqtt", "broker": url, "agent": "lab", "stall_timeout": 60})
+        reports = []
+        for strays in (0, 2):
+            async with running(answers(url, strays=strays)):
+                reports.append(await check_player(spec, SHORT))
+        return reports[0], reports[1]
+
+    with running_broker(tmp_path) as broker:
+        good, noisy = asyncio.run(asyncio.wait_for(both(broker.url), 100))
+    assert good.fit
+    assert noisy.fit
+    assert found(good)["faults"] == ("ok", "none")
+    assert found(noisy)["faults"] == ("warn", "answers to no open request: 16")
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
