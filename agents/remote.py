@@ -14,19 +14,18 @@ afterwards: the server's context must be made larger first.
 
 import asyncio
 import contextlib
-import email.utils
 import os
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import httpx
 
 from .backend import Answer, Ask, BackendError, Sampling, Scores
 from .base import AgentError, Telemetry, Timing, Usage
 from .endpoint_metrics import read_metrics
-from .endpoint_wire import Chunk, WireError, chosen, read_line, request_body, request_url
+from .endpoint_stream import LONGEST_WAIT_S, Fault, Got, read_answer
+from .endpoint_wire import WireError, chosen, request_body, request_url
 from .prompt import Message
 from .spec import EndpointSpec
 
@@ -36,9 +35,7 @@ CONNECTION = (
 )  # fmt: skip
 """Fields that agents which share a model have in common."""
 
-AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-BACKOFF_S, LONGEST_WAIT_S = 0.5, 60.0
-MOST_BYTES = 8_000_000  # of one streamed answer
+BACKOFF_S = 0.5
 METRICS_EVERY_S = 5.0
 CONNECT_S = 10.0
 FLOOR = 0.75  # of the calibrated tokens a byte, below which a prompt was cut
@@ -46,32 +43,6 @@ PROBE = (
     "A game of chess is played on a board of sixty-four squares by two sides that move in turn. "
     "Each piece moves in its own way, and the game ends when a king cannot escape from attack. "
 )
-_FIXES = {
-    401: "check its key",
-    402: "the account needs credit",
-    403: "check its key",
-    404: "check base_url and model",
-}
-
-
-class _Fault(Exception):
-    """One try failed. `again`: another may do better, in `after` seconds at the earliest."""
-
-    def __init__(self, message: str, *, again: bool, after: float = 0.0) -> None:
-        super().__init__(message)
-        self.again, self.after = again, after
-
-
-@dataclass(frozen=True, slots=True)
-class _Got:
-    """A whole answer, and when its first piece and its end came (`time.monotonic`)."""
-
-    content: str
-    thinking: str
-    ended: str
-    usage: Usage
-    first: float
-    end: float
 
 
 class RemoteModel:
@@ -174,14 +145,14 @@ class RemoteModel:
             "endpoints do not give the probability of every legal move: use constrained or free",
         )
 
-    async def _served(self, ask: Ask, choices: tuple[str, ...] | None) -> tuple[_Got, float, float]:
+    async def _served(self, ask: Ask, choices: tuple[str, ...] | None) -> tuple[Got, float, float]:
         await self.ready()
         got, asked, began = await self._exchange(ask, choices)
         self._count(got.usage)
         return got, asked, began
 
     def _answer(
-        self, ask: Ask, got: _Got, asked: float, began: float, *, choices: tuple[str, ...] | None
+        self, ask: Ask, got: Got, asked: float, began: float, *, choices: tuple[str, ...] | None
     ) -> Answer:
         choice = None if choices is None else chosen(self._spec.constraint, got.content, choices)
         text = got.content
@@ -232,7 +203,7 @@ class RemoteModel:
 
     async def _exchange(
         self, ask: Ask, choices: tuple[str, ...] | None, *, whole: bool = True
-    ) -> tuple[_Got, float, float]:
+    ) -> tuple[Got, float, float]:
         """One request with its retries: (what came, when it was asked for, when it got a place).
         Raises BackendError; with `whole`, also for a prompt that was cut."""
         asked = time.monotonic()
@@ -254,7 +225,7 @@ class RemoteModel:
             self._running -= 1
             self._slots.release()
 
-    async def _try(self, ask: Ask, choices: tuple[str, ...] | None) -> _Got:
+    async def _try(self, ask: Ask, choices: tuple[str, ...] | None) -> Got:
         tries = 0
         while True:
             tries += 1
@@ -262,12 +233,12 @@ class RemoteModel:
                 async with asyncio.timeout(ask.timeout_s):
                     return await self._once(ask, choices)
             except TimeoutError:
-                fault = _Fault(f"no whole answer in {ask.timeout_s:g} s", again=True)
+                fault = Fault(f"no whole answer in {ask.timeout_s:g} s", again=True)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                fault = _Fault(f"{type(error).__name__}: {error}"[:300], again=True)
+                fault = Fault(f"{type(error).__name__}: {error}"[:300], again=True)
             except WireError as error:
-                fault = _Fault(str(error), again=False)
-            except _Fault as error:
+                fault = Fault(str(error), again=False)
+            except Fault as error:
                 fault = error
             if not fault.again or tries > self._spec.retries:
                 where, count = request_url(self._spec), f" ({tries} tries)" if tries > 1 else ""
@@ -275,14 +246,11 @@ class RemoteModel:
             longest = min(LONGEST_WAIT_S, BACKOFF_S * 2**tries)
             await asyncio.sleep(fault.after + random.uniform(longest / 2, longest))
 
-    async def _once(self, ask: Ask, choices: tuple[str, ...] | None) -> _Got:
+    async def _once(self, ask: Ask, choices: tuple[str, ...] | None) -> Got:
         assert self._client is not None
         url, body = request_url(self._spec), request_body(self._spec, ask, choices)
         async with self._client.stream("POST", url, json=body) as response:
-            if response.status_code != 200:
-                raise await _refusal(response)
-            async with contextlib.aclosing(_chunks(response, self._spec.api)) as chunks:
-                return await _collect(chunks)
+            return await read_answer(response, self._spec.api)
 
     def _clean(self, text: str) -> str:
         """One line without the key, which some servers quote."""
@@ -298,66 +266,3 @@ class RemoteModel:
                 if page.status_code == 200:
                     self._telemetry = read_metrics(self._spec.model, page.text)
             await asyncio.sleep(METRICS_EVERY_S)
-
-
-async def _chunks(response: httpx.Response, api: str) -> AsyncGenerator[Chunk, None]:
-    """The pieces of a streamed answer. Raises _Fault for an endless one."""
-    size, rest = 0, b""
-    async for data in response.aiter_bytes():
-        size += len(data)
-        if size > MOST_BYTES:
-            raise _Fault(f"an answer of more than {MOST_BYTES} bytes", again=False)
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            if chunk := read_line(api, line.decode("utf-8", "replace")):
-                yield chunk
-    if chunk := read_line(api, rest.decode("utf-8", "replace")):
-        yield chunk
-
-
-async def _collect(chunks: AsyncIterator[Chunk]) -> _Got:
-    """Raises _Fault for a stream that reports an error or breaks off."""
-    content: list[str] = []
-    thinking: list[str] = []
-    first, ended, usage = 0.0, "", Usage()
-    async for chunk in chunks:
-        if chunk.error:
-            raise _Fault(chunk.error, again=False)
-        if not first and (chunk.content or chunk.thinking):
-            first = time.monotonic()
-        content.append(chunk.content)
-        thinking.append(chunk.thinking)
-        ended = chunk.ended or ended
-        usage = chunk.usage or usage
-        if chunk.last:
-            break
-    if not ended:
-        raise _Fault("the stream broke off before the answer ended", again=True)
-    end = time.monotonic()
-    return _Got("".join(content), "".join(thinking), ended, usage, first or end, end)
-
-
-async def _refusal(response: httpx.Response) -> _Fault:
-    """What a status other than 200 means."""
-    body = b""
-    async for data in response.aiter_bytes():
-        body += data
-        if len(body) > 300:
-            break
-    status = response.status_code
-    fix = f" ({_FIXES[status]})" if status in _FIXES else ""
-    text = f"HTTP {status}{fix}: {body[:300].decode('utf-8', 'replace')}"
-    after = retry_after(response.headers.get("Retry-After", ""))
-    return _Fault(text, again=status in AGAIN, after=after)
-
-
-def retry_after(value: str) -> float:
-    """Seconds that a `Retry-After` header asks for: a number or a date; at most a minute."""
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return 0.0
-    return min(max(0.0, seconds), LONGEST_WAIT_S) if seconds == seconds else 0.0

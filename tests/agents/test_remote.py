@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+import agents.endpoint_stream
 import agents.remote
 from agents.base import AgentError, Decision
 from agents.endpoint_metrics import read_metrics, told
+from agents.endpoint_stream import retry_after
 from agents.endpoint_wire import chosen
 from agents.factory import create_agents
-from agents.remote import retry_after
 from agents.spec import EndpointSpec, SpecError, load_spec, parse_spec
 
 from .endpoint_double import Double, Reply, serving
@@ -216,7 +217,7 @@ def test_a_silent_or_endless_server_is_no_result(monkeypatch: pytest.MonkeyPatch
         "endpoint_error",
         True,
     )
-    monkeypatch.setattr(agents.remote, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(agents.endpoint_stream, "MOST_BYTES", 10_000)
     with serving(after_probes(Reply(body=b"x" * 20_000))) as double:
         (decision,) = ask(spec(double))
     assert "more than 10000 bytes" in decision.detail
