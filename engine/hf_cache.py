@@ -3,10 +3,10 @@
 What the cache holds whole is taken without asking the network.
 """
 
+import glob
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .wheel import HubError, NoNetwork
 
@@ -45,53 +45,51 @@ def find(text: str, quiet: bool = False) -> HfModel:
         )
     repository, revision, file = match.groups()
     for local in (True, False):
-        found = _get(text, repository, revision, file, local, quiet)
-        if found is not None:
-            folder = found.parent if file else found
-            snapshot = next(p for p in (folder, *folder.parents) if p.parent.name == "snapshots")
-            return HfModel(text, found, snapshot.name)
-    raise AssertionError("the second try returns or raises")
+        folder = _snapshot(text, repository, revision, file, local=local, quiet=quiet)
+        if folder is not None and _is_whole(folder, file):
+            return HfModel(text, folder / file if file else folder, folder.name)
+    what = f"{file!r}" if file else "tokenizer.json or not all of its safetensors"
+    raise NoNetwork(
+        f"hf:{text} has no {what} in the Hugging Face cache, and the hub brings no more (no "
+        "network, or a repository without them)"
+    )
 
 
-def _get(
-    text: str, repository: str, revision: str | None, file: str | None, local: bool, quiet: bool
+def _snapshot(
+    text: str, repository: str, revision: str | None, file: str | None, *, local: bool, quiet: bool
 ) -> Path | None:
-    """None: the cache lacks it."""
-    from huggingface_hub import errors, hf_hub_download, snapshot_download
+    """A directory that may lack files. None: the cache, where nothing else is asked, has none."""
+    from huggingface_hub import errors, snapshot_download
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     if quiet:
         disable_progress_bars()
-    options: dict[str, Any] = {"revision": revision, "local_files_only": local}
+    wanted = [glob.escape(file)] if file else list(WANTED)
     try:
-        if file is not None:
-            return Path(hf_hub_download(repository, file, **options))
-        folder = Path(snapshot_download(repository, allow_patterns=list(WANTED), **options))
+        return Path(
+            snapshot_download(
+                repository, revision=revision, allow_patterns=wanted, local_files_only=local
+            )
+        )
     except (errors.GatedRepoError, errors.RepositoryNotFoundError):
         raise HubError(
             f"hf:{text} is not on the hub, or asks for a login: accept its licence on its page and "
             "set HF_TOKEN"
         ) from None
-    except (errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError) as error:
-        raise HubError(f"hf:{text}: {_line(error)}") from None
+    except errors.RevisionNotFoundError:
+        raise HubError(f"hf:{text}: the hub has no revision {revision!r} of it") from None
     except Exception as error:  # the package lets those of its HTTP client through
         if local:
             return None
         raise _unreachable(text, error) from None
-    if _is_whole(folder):
-        return folder
-    if local:
-        return None
-    raise NoNetwork(
-        f"hf:{text} has no tokenizer.json or not all of its safetensors in the Hugging Face cache, "
-        "and the hub brings no more (no network, or a repository without them)"
-    )
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_whole(folder: Path, file: str | None) -> bool:
     """Whether a snapshot has all we need; the cache keeps half downloads too."""
     from .weights import holds_all_shards
 
+    if file:
+        return (folder / file).is_file()
     return (folder / "tokenizer.json").is_file() and holds_all_shards(folder)
 
 
