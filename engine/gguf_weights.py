@@ -5,8 +5,10 @@ llama-type files store permuted for their rotary layout, are put back; the one t
 have in their norms is taken out again.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,8 +91,17 @@ def _dequantised(raw: npt.NDArray[np.uint8], kind: str) -> npt.NDArray[np.float3
     blocks = raw.reshape(-1, size)
     values = np.empty((len(blocks), length), np.float32)
     quants = getattr(gguf.quants, kind)
-    for i in range(0, len(blocks), BLOCKS):
+
+    def fill(i: int) -> None:
         values[i : i + BLOCKS] = quants.dequantize_blocks(blocks[i : i + BLOCKS])
+
+    starts, cores = range(0, len(blocks), BLOCKS), len(os.sched_getaffinity(0))
+    if len(starts) < 2 * cores:
+        for i in starts:
+            fill(i)
+    else:  # numpy lets other threads run meanwhile
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(fill, starts))
     return values.reshape(-1)
 
 
