@@ -24,8 +24,9 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }  # of every published Llama 3.1, 3.2 and 3.3
-# Gemma 3 as llama.cpp runs it; the file does not say.
-LOCAL_THETA, PATTERN, LAYERS_27B = 10_000.0, 6, 62
+# Gemma 3 as llama.cpp runs it, where the file does not say.
+THETA, LOCAL_THETA, PATTERN, LAYERS_27B = 1_000_000.0, 10_000.0, 6, 62
+CAPS = ("final_logit_softcapping", "attn_logit_softcapping")  # refused where they are set
 
 
 def config_of(file: GgufFile) -> dict[str, Any]:
@@ -69,13 +70,17 @@ def config_of(file: GgufFile) -> dict[str, Any]:
 
 def _gemma3(file: GgufFile, share: int, head_dim: int) -> dict[str, Any]:
     """`share`: hidden elements a head; the 27B model scales its scores by that."""
+    theta = file.get("rope.freq_base", file.get("rope.global.freq_base", THETA))
+    local = file.get("rope.freq_base_swa", file.get("rope.local.freq_base", LOCAL_THETA))
     return {
         "hidden_act": "gelu_pytorch_tanh",
         "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": share if file.need("block_count") == LAYERS_27B else head_dim,
         "sliding_window": file.need("attention.sliding_window"),
         "sliding_window_pattern": file.get("attention.sliding_window_pattern", PATTERN),
-        "rope_local_base_freq": LOCAL_THETA,
+        "rope_theta": _short(theta),
+        "rope_local_base_freq": _short(local),
+        **{key: cap for key in CAPS if (cap := file.get(key))},
     }
 
 

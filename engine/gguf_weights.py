@@ -43,6 +43,7 @@ GEMMA3_PARTS = PARTS | {
     "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
+SEEING = ("v.", "mm.")
 KEPT = ("F32", "F16", "BF16")
 BLOCKS = 4096  # dequantised at a time: fourteen times faster than the package's own sixteen rows
 
@@ -145,8 +146,16 @@ class GgufWeights(Mapping[str, "torch.Tensor"]):
 
 
 def weights_of(file: GgufFile) -> list[GgufWeight]:
-    """Every weight, in the file's order. Raises ModelError for one without a place."""
-    return [GgufWeight(file, t) for name, t in file.tensors.items() if name != ROPE_FACTORS]
+    """Every weight, in the file's order, of a Gemma 3 that sees its text half.
+
+    Raises ModelError for one without a place.
+    """
+    others = SEEING if file.architecture == "gemma3" else ()
+    return [
+        GgufWeight(file, tensor)
+        for name, tensor in file.tensors.items()
+        if name != ROPE_FACTORS and not name.startswith(others)
+    ]
 
 
 def hf_name(file: GgufFile, name: str) -> str:

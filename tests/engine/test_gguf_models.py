@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.convert import write_texts
@@ -171,6 +172,51 @@ def test_rope_scaling_that_is_not_known_is_refused(
     with pytest.raises(ModelError, match=words) as caught:
         in_place(tmp_path / "m", file)
     assert "\n" not in str(caught.value)
+
+
+def test_a_gemma_that_sees_gives_its_text_half(tmp_path: Path) -> None:
+    """Ollama keeps both in one file, and names the rotary bases in its own way."""
+    model = random_model("gemma3", "gemma3")
+    metadata: dict[str, Any] = {"attention__sliding_window": 50, "rope__local__freq_base": 5000.0}
+    file = written(tmp_path / "m.gguf", "gemma3", model, eyes=True, **metadata)
+    folder = in_place(tmp_path / "m", file)
+    assert set(load_tensors(folder)) == set(arrays(model))
+    local = read_config(folder).rope_local
+    assert local is not None
+    assert local.theta == 5000.0
+
+
+def test_soft_caps_in_a_gguf_file_are_not_ignored(tmp_path: Path) -> None:
+    metadata: dict[str, Any] = {"attention__sliding_window": 50, "final_logit_softcapping": 30.0}
+    model = random_model("gemma3", "gemma3")
+    folder = in_place(tmp_path / "m", written(tmp_path / "m.gguf", "gemma3", model, **metadata))
+    with pytest.raises(ModelError, match="final_logit_softcapping is not computed here"):
+        read_config(folder)
+
+
+def mapped_or_open(file: Path) -> bool:
+    """Whether this process still holds a file."""
+    links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return str(file) in Path("/proc/self/maps").read_text() or file in links
+
+
+def test_a_file_that_is_refused_is_let_go(tmp_path: Path) -> None:
+    """No memory is left behind."""
+    tensors = arrays(random_model("qwen3", "default"))
+    lost = tensors.pop("model.norm.weight")
+    config = {**SHAPE, "rope_theta": 1e4}
+    file = write_gguf(tmp_path / "a.gguf", tensors, config, TOKENIZER, "F32", "qwen3")
+    folder = in_place(tmp_path / "a", file)
+    with pytest.raises(ModelError, match="missing"):
+        load_tensors(folder)
+    assert not mapped_or_open(file)
+    (folder / "model.gguf").unlink()
+    stored = {name: torch.from_numpy(value) for name, value in tensors.items()}
+    stored["model.norm.weight"] = torch.from_numpy(lost[:-1].copy())
+    save_file(stored, folder / "model.safetensors")
+    with pytest.raises(ModelError, match="has shape"):
+        load_tensors(folder)
+    assert not mapped_or_open(folder / "model.safetensors")
 
 
 def test_a_weight_that_is_missing_or_left_over(tmp_path: Path) -> None:
