@@ -232,7 +232,7 @@ def _print_plan(config: "Config", as_json: bool) -> None:
     from arena.wave_plan import plan_waves, wave_lines
 
     plan = make_plan(config)
-    for warning in plan.warnings:
+    for warning in (*plan.warnings, *_repeats(config, plan)):
         warn(warning)
     waves = plan_waves(config, plan.slots, warn)
     found = _estimate(config, plan)
@@ -249,6 +249,21 @@ def _print_plan(config: "Config", as_json: bool) -> None:
         say(line)
     for line in wave_lines(waves) if waves is not None else ():
         say(line)
+
+
+def _repeats(config: "Config", plan: "Plan") -> list[str]:
+    """Warnings of players who would repeat their games; those on a model are not made for it."""
+    from agents.base import AgentError
+    from agents.factory import create_agents
+    from agents.spec import LlmSpec
+    from arena.plan import repeat_warnings
+
+    light = [spec for spec in config.players if not isinstance(spec, LlmSpec)]
+    try:
+        players = create_agents(light)
+    except AgentError:  # something to install is missing: `arena run` says so
+        return []
+    return list(repeat_warnings(plan, [agent.info for agent in players.values()]))
 
 
 def _estimate(config: "Config", plan: "Plan") -> "Estimate":

@@ -210,6 +210,14 @@ def test_dry_run_plays_nothing(tmp_path: Path) -> None:
     assert [slot["id"] for slot in slots] == [1, 2]
 
 
+def test_dry_run_warns_of_games_that_would_repeat(tmp_path: Path) -> None:
+    words = ["play", "scripted:d2d4", "scripted:e2e4", "--pairs", "3", "--dry-run"]
+    done = CliRunner().invoke(app, [*words, "--db", str(tmp_path / "a.db")])
+    assert "their games will repeat; add openings" in done.stderr
+    done = CliRunner().invoke(app, [*words, "--openings", "builtin"])
+    assert "repeat" not in done.stderr
+
+
 def test_init_writes_what_run_can_play(tmp_path: Path) -> None:
     file = tmp_path / "cup.toml"
     arena("init", str(file), "--yes")
