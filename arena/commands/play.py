@@ -244,7 +244,9 @@ def _print_plan(config: "Config", as_json: bool) -> None:
     for slot in plan.slots:
         start = slot.setup or slot.opening
         say(f"{slot.id:>5}  {slot.game}  {slot.first} vs {slot.second}  {start}".rstrip())
-    say(f"{len(plan.slots)} games, {config.run.concurrency} in flight at most")
+    later = plan.num_games - len(plan.slots)
+    more = f" and up to {later} that follow from results" if later else ""
+    say(f"{len(plan.slots)} games{more}, {config.run.concurrency} in flight at most")
     for line in estimate_lines(found, config):
         say(line)
     for line in wave_lines(waves) if waves is not None else ():

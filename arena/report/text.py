@@ -190,7 +190,13 @@ def engines_text(engines: Sequence[Row], columns: int) -> str:
 
 
 def _spread(times: Row | None) -> str:
-    return "–" if times is None else " / ".join(f"{times[p]:.3g}" for p in ("p50", "p90", "p95"))
+    if times is None:
+        return "–"
+    return " / ".join(_seconds(times[p]) for p in ("p50", "p90", "p95"))
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g}" if value >= 0.001 or value == 0 else "<0.001"
 
 
 def _number(value: float | None, form: str) -> str:
