@@ -92,9 +92,18 @@ def adopt(file: Path) -> Path:
                     found = _Found(file, name, str(file))
                     _register(found, name, work / "model", lambda _: None, hashed=False)
                     shelf.put(work / "model", name)
+                _forget_others(file, name)
     except OSError as error:
         raise HubError(disk_sentence(file.name, error)) from None
     return models_dir() / name
+
+
+def _forget_others(file: Path, name: str) -> None:
+    """Remove what was made of the GGUF file before it changed."""
+    for folder in models_dir().glob(".gguf-*"):
+        link = folder / GGUF
+        if folder.name != name and link.is_symlink() and link.resolve() == file:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def stored_precision(path: Path) -> str:
@@ -191,16 +200,16 @@ def _files_of(folder: Path) -> tuple[Written, ...]:
 
 def _link(found: _Found, target: Path, hashed: bool) -> tuple[Written, ...]:
     """The small files of a GGUF model, and the link to its weights."""
-    size, digest = found.path.stat().st_size, sha256_of(found.path) if hashed else ""
-    if found.sha256 and digest != found.sha256:
-        raise HubError(f"{found.path} is not what its name says (its sha256 is another)")
     file = GgufFile(found.path)
     try:
+        digest = sha256_of(found.path) if hashed else ""
+        if found.sha256 and digest != found.sha256:
+            raise HubError(f"{found.path} is not what its name says (its sha256 is another)")
         texts = write_texts(file, target)
     finally:
         file.close()
     (target / GGUF).symlink_to(found.path)
-    return (*texts, Written(GGUF, size, digest))
+    return (*texts, Written(GGUF, found.path.stat().st_size, digest))
 
 
 def _licence(folder: Path) -> str:

@@ -115,6 +115,7 @@ def test_a_gguf_file_may_be_named_by_its_path(tmp_path: Path) -> None:
     os.utime(file, ns=(1, 1))
     again = hub.path(str(file))
     assert again != folder
+    assert not folder.exists()
     assert not torch.equal(load_tensors(again)["model.norm.weight"], first)
 
 
