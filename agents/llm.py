@@ -223,6 +223,7 @@ class LlmAgent:
             terminator=spec.terminator,
             priority=spec.priority,
             timeout_s=spec.timeout_s,
+            game=turn.game_id,
         )
 
     def _attempt(self, number: int, ask: Ask, prompt: Prompt, answer: Answer) -> Attempt:

@@ -15,7 +15,8 @@ from .backend import Ask, BackendError, Sampling
 from .base import Check
 from .endpoint_metrics import told
 from .prompt import Message
-from .remote import FLOOR, RemoteModel
+from .prompt_gauge import CLEARLY
+from .remote import RemoteModel
 from .spec import Constraint, EndpointSpec
 
 ODD = ("zq7-vixen", "wk3-ochre", "xj9-tapir")
@@ -72,7 +73,7 @@ def judge_context(served: Sequence[Served], wanted: int) -> Check:
         return Check(name, "warn", text)
     for sample in served[2:]:
         expected = _expected(served, sample.times)
-        if expected is not None and sample.tokens and sample.tokens < FLOOR * expected:
+        if expected is not None and sample.tokens and sample.tokens < CLEARLY * expected:
             text = (
                 f"a prompt of about {expected:.0f} tokens is cut to {sample.tokens}: give the "
                 "server a larger context"

@@ -6,10 +6,9 @@ requests are in flight; the wait for a place is the request's queue time. Connec
 says; what still fails is `endpoint_error`, no result for anybody. The key is read from the
 environment, sent, and kept nowhere else.
 
-A server that cuts prompts silently reports fewer prompt tokens than the text must have. How many
-tokens a byte has is measured on a probe when the model is made ready, and on the first prompt of
-each system message; a prompt of clearly fewer is `prompt_truncated`, and so is whatever is asked
-afterwards: the server's context must be made larger first.
+A server that cuts prompts silently reports fewer prompt tokens than the text must have
+(`prompt_gauge`, by a probe when the model is made ready): `prompt_truncated`, and so is whatever is
+asked afterwards, since the server's context must be made larger first.
 """
 
 import asyncio
@@ -27,6 +26,7 @@ from .endpoint_metrics import read_metrics
 from .endpoint_stream import LONGEST_WAIT_S, Fault, Got, read_answer
 from .endpoint_wire import WireError, chosen, request_body, request_url
 from .prompt import Message
+from .prompt_gauge import PromptGauge
 from .spec import EndpointSpec
 
 CONNECTION = (
@@ -38,7 +38,6 @@ CONNECTION = (
 BACKOFF_S = 0.5
 METRICS_EVERY_S = 5.0
 CONNECT_S = 10.0
-FLOOR = 0.75  # of the calibrated tokens a byte, below which a prompt was cut
 PROBE = (
     "A game of chess is played on a board of sixty-four squares by two sides that move in turn. "
     "Each piece moves in its own way, and the game ends when a king cannot escape from attack. "
@@ -58,8 +57,7 @@ class RemoteModel:
         self._failure: AgentError | None = None
         self._telemetry = Telemetry(spec.model, loading=True)
         self._waiting = self._running = 0
-        self._floor: float | None = None  # prompt tokens a byte, of the probe
-        self._rates: dict[str, float] = {}  # the same by system message
+        self._gauge: PromptGauge | None = None  # None: the server counts no prompt tokens
         self._cut = ""  # how a prompt was found to be cut
 
     @property
@@ -92,11 +90,12 @@ class RemoteModel:
         timeout = httpx.Timeout(None, connect=CONNECT_S)
         self._client = httpx.AsyncClient(headers=headers, limits=limits, timeout=timeout)
         try:
-            self._floor = await self.calibrate(1)
+            floor = await self.calibrate(1)
         except BackendError as error:
             await self._client.aclose()
             self._client = None
             raise AgentError(f"{spec.model}: {error}") from None
+        self._gauge = PromptGauge(floor) if floor else None
         self._telemetry = Telemetry(spec.model, loading=False)
         if spec.metrics_url:
             self._polling = asyncio.create_task(self._poll(spec.metrics_url))
@@ -175,18 +174,16 @@ class RemoteModel:
 
     def _check_prompt(self, ask: Ask, tokens: int) -> None:
         """Raises BackendError where the server has cut the prompt."""
-        size = sum(len(message.content.encode()) for message in ask.messages)
-        if self._floor is None or not tokens or not size:
+        if self._gauge is None:
             return
-        rate = self._rates.get(ask.messages[0].content, self._floor)
-        if tokens < FLOOR * rate * size:
+        expected = self._gauge.expected(ask.messages, ask.game, tokens)
+        if expected is not None:
             self._cut = (
-                f"{self._spec.model}: the server read {tokens} prompt tokens of about "
-                f"{rate * size:.0f}: give it a larger context"
+                f"{self._spec.model}: the server read {tokens} prompt tokens of at least "
+                f"{expected:.0f}: give it a larger context"
                 + (" (num_ctx)" if self._spec.api == "ollama" else "")
             )
             raise BackendError("prompt_truncated", self._cut)
-        self._rates.setdefault(ask.messages[0].content, tokens / size)
 
     def _count(self, usage: Usage) -> None:
         """Without a metrics page the counters are what this client saw."""

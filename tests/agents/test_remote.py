@@ -4,21 +4,25 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agents.endpoint_stream
 import agents.remote
+import tests.agents.endpoint_double
 from agents.base import AgentError, Decision
 from agents.endpoint_metrics import read_metrics, told
 from agents.endpoint_stream import retry_after
 from agents.endpoint_wire import chosen
 from agents.factory import create_agents
+from agents.local import load_tokenizer
 from agents.spec import EndpointSpec, SpecError, load_spec, parse_spec
 
 from .endpoint_double import Double, Reply, serving
 from .kit import position, turn
+from .test_prompt import walk
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +168,71 @@ def test_a_whole_prompt_is_never_called_cut() -> None:
         for game, template in (("chess", "history"), ("janggi", "board")):
             (decision,) = ask(spec(double, template=template), game=game)
             assert decision.reason != "prompt_truncated"
+
+
+@pytest.fixture
+def counted(smollm2_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server counts by a real tokenizer, whose moves have more tokens a byte than its prose."""
+    tokenizer = load_tokenizer(str(smollm2_dir))
+    count = lambda body: len(tokenizer.encode_prompt(body["messages"]))  # noqa: E731
+    monkeypatch.setattr(tests.agents.endpoint_double, "prompt_tokens", count)
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("game", ["chess", "janggi"])
+def test_no_order_of_prompts_makes_a_whole_one_look_cut(game: str) -> None:
+    """Late positions first, players of other templates on the same model, dense and empty talk."""
+    states = walk(game, 90)
+    talk = [" " * 400, "a" * 400, "..." * 130]
+
+    async def scenario(double: Double) -> list[Decision]:
+        notations = states[0].game.notations
+        made = create_agents(
+            [
+                spec(double, name=f"{template} {notation}", template=template, notation=notation)
+                for template in ("history", "fen", "board", "fen-ko", "history-es")
+                for notation in notations
+            ]
+        )
+        try:
+            await made.start()
+            plies = [len(states) - 1, 0, 40, 1, 10]
+            asked = [turn(states[ply], game_id=str(ply)) for ply in plies]
+            return [await agent.choose(one) for one in asked for agent in made.values()]
+        finally:
+            await made.close()
+
+    def answer(path: str, body: Mapping[str, Any]) -> Reply:
+        return Reply((talk[len(body["messages"]) // 2 % len(talk)],))
+
+    with serving(answer) as double:
+        decisions = asyncio.run(scenario(double))
+    assert not [one.detail for one in decisions if one.kind == "no_result"]
+    assert all(len(decision.attempts) == 3 for decision in decisions)
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_prompt_that_outgrows_the_server_is_seen() -> None:
+    states = walk("janggi", 90)
+
+    async def scenario(double: Double) -> list[Decision]:
+        made = create_agents([spec(double)])
+        try:
+            await made.start()
+            (agent,) = made.values()
+            return [await agent.choose(turn(state)) for state in states]
+        finally:
+            await made.close()
+
+    with serving(says("resign", context=450)) as double:
+        decisions = asyncio.run(scenario(double))
+    kinds = [decision.kind for decision in decisions]
+    first = kinds.index("no_result")
+    assert decisions[first].reason == "prompt_truncated"
+    assert set(kinds[:first]) == {"resign"}
+    assert set(kinds[first:]) == {"no_result"}
+    sent = tests.agents.endpoint_double.prompt_tokens(double.asked[first])
+    assert 0.6 < 450 / sent < 1, "seen before two fifths are lost"
 
 
 def test_refusals_are_retried_until_they_pass() -> None:
