@@ -24,13 +24,14 @@ _GAME = """
 [[games]]
 game = {game}
 rules = {rules}  # {rules_known}
-format = "round_robin"  # double_round_robin, gauntlet, match
+format = "round_robin"  # double_round_robin, gauntlet, match, knockout, swiss, sprt
 pairs = {pairs}             # two games each: same opening, colours swapped
 max_plies = 200       # the arena's cap; leave it out to play by the rules alone
-at_cap = {at_cap}   # what the cap means: cut_short (unrated), material, points, draw
+at_cap = {at_cap}   # what the cap means: cut_short (unrated), material, points, draw, referee
 {starts}
 # draw = {{ movenumber = 40, movecount = 8, score = 10 }}     # by the engines' own scores
 # resign = {{ movecount = 3, score = 600, twosided = true }}
+# referee = {{ path = "stockfish", nodes = 100000 }}  # with at_cap = "referee": it judges the cap
 # tc = "10+0.1"       # clocks for engines; makes a run depend on the machine's speed
 """
 

@@ -78,8 +78,11 @@ def play(
     ] = None,
     max_plies: Annotated[int | None, typer.Option(min=1, help="The arena's cap.")] = None,
     at_cap: Annotated[
-        str, typer.Option(help="At the cap: cut_short, material, points, draw.")
+        str, typer.Option(help="At the cap: cut_short, material, points, draw, referee.")
     ] = "cut_short",
+    referee: Annotated[
+        str, typer.Option(help="An engine that judges at the cap, such as stockfish?nodes=50000.")
+    ] = "",
     openings: Annotated[str, typer.Option(help="A book (EPD, FEN lines, PGN), or builtin.")] = "",
     sprt: Annotated[
         str, typer.Option(help="Play until one is told from the other: elo0,elo1[,alpha,beta].")
@@ -110,6 +113,8 @@ def play(
         "game": game, "rules": rules, "at_cap": at_cap, "setups": tuple(setup or ()), "tc": tc,
         **(_sprt_table(sprt, pairs) if sprt else {"format": "match", "pairs": pairs or 1}),
     }  # fmt: skip
+    if referee:
+        section["referee"] = _referee_table(referee)
     if max_plies is not None:
         section["max_plies"] = max_plies
     if openings:
@@ -199,6 +204,17 @@ def _sprt_table(text: str, pairs: int | None) -> dict[str, object]:
         raise UsageFault(f"--sprt {text}: write elo0,elo1 or elo0,elo1,alpha,beta, such as 0,10")
     test: dict[str, object] = dict(zip(names, numbers, strict=False))
     return {"format": "sprt", "sprt": test | ({"max_pairs": pairs} if pairs else {})}
+
+
+def _referee_table(text: str) -> dict[str, Any]:
+    """A UCI player in the command line's form as a section's `referee`. Raises UsageFault."""
+    from agents.spec import UciSpec, parse_spec
+
+    spec = parse_spec(text)
+    if not isinstance(spec, UciSpec):
+        raise UsageFault(f"--referee {text}: only a UCI engine can judge, such as stockfish")
+    named = spec.model_dump(include={"path", "nodes", "depth", "options"})
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def _spec_table(text: str) -> dict[str, Any]:

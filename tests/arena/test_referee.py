@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agents.base import AgentError
 from agents.uci_client import find_binary
 from arena.adjudicate import ResignRule, by_referee
+from arena.cli import app
 from arena.config import ConfigError, build_config
 from arena.events import Subscription
 from arena.match import Limits
@@ -143,3 +145,16 @@ def test_sections_share_an_engine() -> None:
     assert other is not None
     assert (one.win_cp, other.win_cp) == (200, 50)
     assert Limits(referee=one).referee is one
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    if find_binary("stockfish") is None:
+        pytest.skip("skipped: no stockfish (Debian: apt install stockfish)")
+    words = ["play", "random", "material", "--max-plies", "30", "--at-cap", "referee"]
+    words += ["--db", str(tmp_path / "a.db"), "-q"]
+    judge = ["--referee", "stockfish?nodes=500&option.Hash=4"]
+    assert CliRunner().invoke(app, [*words, *judge]).exit_code == 0
+    with Store.open(tmp_path / "a.db") as store:
+        assert all("by stockfish" in game.detail for game in queries.games(store, 1))
+    done = CliRunner().invoke(app, [*words, "--referee", "random"])
+    assert "only a UCI engine can judge" in str(done.exception)
