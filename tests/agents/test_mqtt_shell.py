@@ -1,4 +1,4 @@
-"""A player of a few shell lines plays legal games through a real mosquitto."""
+"""Players in processes of their own, through a real mosquitto: a shell script and our command."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,12 +31,10 @@ pytestmark = [
 
 
 @contextlib.contextmanager
-def shell_player(port: int, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """The script in a session of its own; it and all it started are dead afterwards."""
+def player(command: list[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A player in a session of its own; it and all it started are dead afterwards."""
     process = subprocess.Popen(
-        ["sh", str(SCRIPT), "lab", "127.0.0.1", str(port)],
-        start_new_session=True,
-        env={**os.environ, "TMPDIR": str(folder)},
+        command, cwd=ROOT, start_new_session=True, env={**os.environ, "TMPDIR": str(folder)}
     )
     try:
         yield process
@@ -55,7 +54,10 @@ def retained(port: int) -> str:
 
 
 async def _game(broker: Broker, name: str, plies: int) -> tuple[GameRecord, list[MoveRecord]]:
-    far, near = agent(broker, stall_timeout=60), RandomAgent(RandomSpec(name="near"))
+    far, near = (
+        agent(broker, stall_timeout=60, startup_timeout=100),
+        RandomAgent(RandomSpec(name="near")),
+    )
     moves: list[MoveRecord] = []
 
     async def keep(move: MoveRecord) -> None:
@@ -75,7 +77,8 @@ async def _game(broker: Broker, name: str, plies: int) -> tuple[GameRecord, list
 def test_a_shell_script_plays_a_legal_game(broker: Broker, tmp_path: Path, game: str) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with shell_player(broker.port, scratch) as process:
+    command = ["sh", str(SCRIPT), "lab", "127.0.0.1", str(broker.port)]
+    with player(command, scratch) as process:
         record, moves = asyncio.run(asyncio.wait_for(_game(broker, game, 16), LIMIT_S))
         assert (record.termination, record.plies) == ("cut_short", 16), record
         tried = [attempt.kind for move in moves for attempt in move.attempts]
@@ -85,3 +88,17 @@ def test_a_shell_script_plays_a_legal_game(broker: Broker, tmp_path: Path, game:
         process.wait(30)
         assert retained(broker.port) == "offline"
     assert not list(scratch.iterdir()), "it leaves nothing behind"
+
+
+def test_the_command_plays_until_it_is_interrupted(broker: Broker, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "arena.cli", "agent", "connect", broker.url]
+    with player([*command, "--name", "lab", "--with", "material"], tmp_path) as process:
+        record, moves = asyncio.run(asyncio.wait_for(_game(broker, "chess", 8), LIMIT_S))
+        assert (record.termination, record.plies) == ("cut_short", 8), record
+        assert [move.player for move in moves] == ["far", "near"] * 4
+        for _ in range(20):  # a publish that is just acknowledged swallows one
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(3)
+                break
+        assert process.returncode == 130
