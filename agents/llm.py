@@ -88,6 +88,8 @@ class LlmAgent:
             notation=self._spec.notation,
             plies_left=turn.plies_left,
             draw_offered=turn.draw_offered,
+            may_resign=self._spec.policy.allow_resign,
+            may_offer_draw=self._spec.policy.allow_draw_offer,
         )
         try:
             match self._spec.mode:

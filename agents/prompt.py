@@ -89,9 +89,12 @@ def render_prompt(
     notation: str = "uci",
     plies_left: int | None = None,
     draw_offered: bool = False,
+    may_resign: bool = True,
+    may_offer_draw: bool = True,
 ) -> Prompt:
     """The messages that ask the side to move for a move.
 
+    What a policy forbids is said at the end, since the system message is the same for all players.
     Raises ValueError for an unknown template or a notation that the game lacks.
     """
     chosen = get_template(template) if isinstance(template, str) else template
@@ -105,7 +108,9 @@ def render_prompt(
     moves = " ".join(move_texts(state, notation))
     stable.append(words.moves.format(moves=moves) if moves else words.no_moves)
     shown = [_part(part, words, state, notation) for part in chosen.layout.parts if part != "moves"]
-    tail = " ".join([*_facts(words, state, plies_left, draw_offered), words.ask])
+    said = _facts(words, state, plies_left, draw_offered)
+    said += [words.no_resign] * (not may_resign) + [words.no_draw_offer] * (not may_offer_draw)
+    tail = " ".join([*said, words.ask])
     user = "\n".join([*stable, *shown, tail])
     return Prompt(
         (Message("system", words.system[game.name]), Message("user", user)),

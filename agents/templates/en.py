@@ -50,5 +50,7 @@ ENGLISH = Words(
     quiet_left="{plies} plies until the game ends for lack of progress.",
     plies_left="{plies} plies left.",
     draw_offered="Your opponent offers a draw.",
+    no_resign="You may not resign.",
+    no_draw_offer="You may not offer a draw.",
     ask="Your move:",
 )

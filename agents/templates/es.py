@@ -52,5 +52,7 @@ SPANISH = Words(
     quiet_left="Quedan {plies} medias jugadas hasta el fin por falta de progreso.",
     plies_left="Quedan {plies} medias jugadas.",
     draw_offered="Tu rival ofrece tablas.",
+    no_resign="No puedes abandonar.",
+    no_draw_offer="No puedes ofrecer tablas.",
     ask="Tu jugada:",
 )

@@ -49,5 +49,7 @@ KOREAN = Words(
     quiet_left="진전이 없으면 {plies}수 뒤에 끝납니다.",
     plies_left="남은 수: {plies}.",
     draw_offered="상대가 무승부를 제안합니다.",
+    no_resign="기권할 수 없습니다.",
+    no_draw_offer="무승부를 제안할 수 없습니다.",
     ask="당신의 수:",
 )

@@ -42,6 +42,8 @@ class Words:
     quiet_left: str  # {plies}
     plies_left: str  # {plies}
     draw_offered: str
+    no_resign: str  # where the player's policy forbids it, though the system message offers it
+    no_draw_offer: str
     ask: str
 
 

@@ -17,6 +17,15 @@ def prompt(
     setup: SetupOption = "",
     notation: Annotated[str, typer.Option(help="Notation the model is asked for.")] = "uci",
     plies_left: Annotated[int | None, typer.Option(help="To the arena's cap.")] = None,
+    draw_offered: Annotated[
+        bool, typer.Option("--draw-offered", help="The opponent offers a draw.")
+    ] = False,
+    no_resign: Annotated[
+        bool, typer.Option("--no-resign", help="As under policy.allow_resign = false.")
+    ] = False,
+    no_draw: Annotated[
+        bool, typer.Option("--no-draw", help="As under policy.allow_draw_offer = false.")
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Only name the templates.")] = False,
     model: Annotated[
         str, typer.Option(help="Render by this model's chat template and count its tokens.")
@@ -39,7 +48,15 @@ def prompt(
         return
     state = position(game, rules, fen, setup, moves)
     try:
-        made = render_prompt(template, state, notation=notation, plies_left=plies_left)
+        made = render_prompt(
+            template,
+            state,
+            notation=notation,
+            plies_left=plies_left,
+            draw_offered=draw_offered,
+            may_resign=not no_resign,
+            may_offer_draw=not no_draw,
+        )
     except ValueError as error:
         raise UsageFault(str(error)) from None
     found: dict[str, object] = {

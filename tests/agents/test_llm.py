@@ -161,6 +161,15 @@ def test_free_forfeits_by_the_last_failure(answer: str, cut: bool, reason: str) 
     assert "after 2 attempts" in decision.detail
 
 
+def test_a_model_is_told_what_its_policy_forbids() -> None:
+    script = Script(answers=["resign", "e2e4"])
+    (decision,) = ask(script, "smollm2-135m:free?policy.allow_resign=false")
+    assert decision.move == Move("e2e4")
+    asked, again = script.asks
+    assert asked.messages[1].content.endswith("You may not resign. Your move:")
+    assert again.messages[-1].content.startswith("Resigning is not allowed here.")
+
+
 def test_a_random_move_is_made_only_if_asked_for_and_is_marked() -> None:
     text = "smollm2-135m:free?policy.then=random_move&policy.attempts=1"
     first, again, other = ask(

@@ -88,6 +88,18 @@ def test_what_the_state_says_is_said() -> None:
     assert "stood 2 times" in render_prompt("history", shuffled).messages[1].content
 
 
+@pytest.mark.parametrize("code", list(LANGUAGES))
+def test_what_the_policy_forbids_is_said_in_the_tail_alone(code: str) -> None:
+    name = "history" if code == "en" else f"history-{code}"
+    free = render_prompt(name, position("chess"))
+    held = render_prompt(name, position("chess"), may_resign=False, may_offer_draw=False)
+    words = LANGUAGES[code]
+    assert held.messages[0] == free.messages[0]
+    tail = f" {words.no_resign} {words.no_draw_offer} {words.ask}"
+    assert held.messages[1].content.endswith(tail)
+    assert held.messages[1].content.replace(tail, f" {words.ask}") == free.messages[1].content
+
+
 def test_janggi_s_facts_are_said() -> None:
     facing = position("janggi", fen="4k4/9/9/9/9/9/9/9/4K4/R8 w - - 0 1")
     said = render_prompt("history", facing).messages[1].content
