@@ -123,7 +123,8 @@ def by_referee(
 ) -> Verdict:
     """What a game at the cap is called by an engine's score, from the view of `side` to move."""
     first = -score_cp if side else score_cp
-    words = f"{name} at the cap of {cap} plies ({first / 100:+.2f})".replace("-", "−")
+    figure = f"{first / 100:+.2f}".replace("-", "−")
+    words = f"{name} at the cap of {cap} plies ({figure})"
     if abs(first) < win_cp:
         return Verdict("1/2-1/2", Termination.ADJUDICATED_REFEREE, f"draw by {words}")
     winner = sides[0] if first > 0 else sides[1]

@@ -201,3 +201,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say(gap: float, count: int) -
         sign = 1 if line.a == "a" else -1
         held += line.low <= sign * gap <= line.high
     assert 0.90 <= held / 300 <= 0.99
+
+
+def test_names_keep_their_own_signs() -> None:
+    found = fit(pairs("a-1", "b-2", [("1-0", "0-1")] * 20), replicates=50)
+    (line,) = found.differences
+    assert line.text.startswith("a-1 − b-2: +")

@@ -36,14 +36,14 @@ def judged(choose: Choose, **limits: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("score", "side", "result", "words"),
     [
-        (250, 0, "1-0", "White wins by fish at the cap of 9 plies (+2.50)"),
-        (250, 1, "0-1", "Black wins by fish at the cap of 9 plies (−2.50)"),
-        (-200, 0, "0-1", "Black wins by fish at the cap of 9 plies (−2.00)"),
-        (199, 1, "1/2-1/2", "draw by fish at the cap of 9 plies (−1.99)"),
+        (250, 0, "1-0", "White wins by a-fish at the cap of 9 plies (+2.50)"),
+        (250, 1, "0-1", "Black wins by a-fish at the cap of 9 plies (−2.50)"),
+        (-200, 0, "0-1", "Black wins by a-fish at the cap of 9 plies (−2.00)"),
+        (199, 1, "1/2-1/2", "draw by a-fish at the cap of 9 plies (−1.99)"),
     ],
 )
 def test_the_cap_by_hand(score: int, side: int, result: str, words: str) -> None:
-    verdict = by_referee("fish", score, 200, side, SIDES, 9)
+    verdict = by_referee("a-fish", score, 200, side, SIDES, 9)
     assert (verdict.result, verdict.detail) == (result, words)
     assert verdict.termination == Termination.ADJUDICATED_REFEREE
 
