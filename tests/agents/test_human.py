@@ -3,6 +3,8 @@
 import asyncio
 import io
 import os
+import threading
+from typing import TextIO
 
 import pytest
 
@@ -23,6 +25,21 @@ def play(typed: str, game: str = "chess", count: int = 1) -> tuple[list[Decision
         return [await agent.choose(turn(position(game))) for _ in range(count)]
 
     return asyncio.run(ask()), shown.getvalue()
+
+
+def piped() -> tuple[TextIO, int]:
+    """A terminal, and the end that somebody types at."""
+    read, write = os.pipe()
+    return os.fdopen(read), write
+
+
+def hung_up(typed: TextIO, write: int) -> None:
+    """End the input, and wait for the thread that reads it."""
+    os.close(write)
+    for thread in threading.enumerate():
+        if thread.name == "stdin":
+            thread.join(10)
+    typed.close()
 
 
 def test_any_form_of_a_move_is_read() -> None:
@@ -67,10 +84,10 @@ def test_a_wrong_notation_is_refused_before_the_game() -> None:
 
 
 def test_waiting_for_a_person_stops_nobody_and_can_be_cancelled() -> None:
-    read, write = os.pipe()
+    typed, write = piped()
 
     async def wait() -> Decision:
-        agent = HumanAgent(HumanSpec(), typed=os.fdopen(read), shown=io.StringIO())
+        agent = HumanAgent(HumanSpec(), typed=typed, shown=io.StringIO())
         given_up = asyncio.create_task(agent.choose(turn(position("chess"))))
         for _ in range(100):
             await asyncio.sleep(0)  # the loop turns while nothing is typed
@@ -81,15 +98,15 @@ def test_waiting_for_a_person_stops_nobody_and_can_be_cancelled() -> None:
         return await asyncio.wait_for(asked, 20)
 
     decision = asyncio.run(wait())
-    os.close(write)
+    hung_up(typed, write)
     assert decision.move is not None
 
 
 def test_another_game_at_this_terminal_is_queue_and_not_thinking() -> None:
-    read, write = os.pipe()
+    typed, write = piped()
 
     async def two() -> tuple[Decision, Decision]:
-        agent = HumanAgent(HumanSpec(), typed=os.fdopen(read), shown=io.StringIO())
+        agent = HumanAgent(HumanSpec(), typed=typed, shown=io.StringIO())
         asked = [asyncio.create_task(agent.choose(turn(position("chess")))) for _ in range(2)]
         await asyncio.sleep(0.1)
         os.write(write, b"e2e4\n")
@@ -99,7 +116,7 @@ def test_another_game_at_this_terminal_is_queue_and_not_thinking() -> None:
         return first, second
 
     first, second = asyncio.run(two())
-    os.close(write)
+    hung_up(typed, write)
     waits = [d.attempts[-1].timing.queue or 0 for d in (first, second) if d.attempts[-1].timing]
     assert waits[1] >= 0.09
     assert waits[0] < waits[1]

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+import agents.endpoint_stream
 import agents.remote
 from agents.base import AgentError, Decision
 from agents.factory import create_agents
@@ -117,7 +118,9 @@ def test_a_wrong_name_cannot_start(tmp_path: Path) -> None:
 def test_a_full_server_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight games through a place for one: each 503 is tried again until it passes."""
     monkeypatch.setattr(agents.remote, "BACKOFF_S", 0.01)
-    monkeypatch.setattr(agents.remote, "retry_after", lambda value: 0.05 * float(value or 0))
+    monkeypatch.setattr(
+        agents.endpoint_stream, "retry_after", lambda value: 0.05 * float(value or 0)
+    )
 
     async def crowd(spec: EndpointSpec) -> list[Decision]:
         made = create_agents([spec])
