@@ -61,8 +61,10 @@ def person(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with os.fdopen(read) as typed, monkeypatch.context() as patched:
         patched.setattr(sys, "stdin", typed)
         patched.setattr(sys, "stderr", Person(write))
-        yield
-        os.close(write)
+        try:
+            yield
+        finally:
+            os.close(write)  # ends the thread that reads it, which closing would wait for
 
 
 def serves(path: str, body: Mapping[str, Any]) -> Reply:
