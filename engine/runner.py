@@ -24,6 +24,7 @@ from engine.model_config import ModelError
 from engine.models import Decoder, load_model
 from engine.sampler import CORRUPTED, sample_allowed, sample_rows
 from engine.selfcheck import is_bit_stable
+from engine.spill import remove, spill
 from engine.threads import use_cores
 from engine.types import SampleSpec, SequenceOutput, StepOutput, StepPlan
 from kernels.choice_logprobs import choice_logprobs
@@ -46,6 +47,8 @@ class ModelRunner:
         self.cache = cache
         self._source, self._config = source, config
         self._fingerprint = fingerprint(source) if source is not None else ()
+        self._spill: Path | None = None  # its weights as floats, once they have left
+        self._is_spilled = False
         self._model_config, self._max_model_len = model.config, model.max_model_len
         self._ropes = model.ropes  # kept, so that `reload` need not make them again
         self._block_size = config.block_size
@@ -96,9 +99,13 @@ class ModelRunner:
 
     def offload(self) -> None:
         """Free the weights' memory; block pool and rotary tables stay. On a CPU there is no other
-        memory to move them to: `reload` reads the file again, most of it from the page cache."""
-        self.__dict__.pop("model", None)
-        give_back_memory()
+        memory to move them to: `reload` maps the file again, most of it from the page cache. A
+        GGUF's weights are written out as floats once, which can be mapped."""
+        self._drop()
+        if not self._is_spilled and self._source is not None:
+            self._is_spilled = True
+            self._spill = spill(self._source, self._model_config)
+            give_back_memory()
 
     def reload(self) -> None:
         """Read the same weights again. Raises ModelError: they cannot be had, or are others."""
@@ -106,14 +113,19 @@ class ModelRunner:
         if fingerprint(self._source) != self._fingerprint:
             raise ModelError(f"{self._source} has changed since it was loaded: start the run again")
         with torch.inference_mode():
-            model = load_model(self._source, self._config.max_model_len)
+            model = load_model(self._spill or self._source, self._config.max_model_len)
         self.model = model
 
     def close(self) -> None:
         """Let go of weights and pool."""
-        self.offload()
+        self._drop()
+        remove(self._spill)
         self.__dict__.pop("cache", None)
         self._ropes = {}
+
+    def _drop(self) -> None:
+        self.__dict__.pop("model", None)
+        give_back_memory()
 
     def tensors(self, batch: Batch) -> StepTensors:
         """What the layers need, made once a step; rows are padded where attention reads past."""
