@@ -43,6 +43,11 @@ class RunLocks:
             raise StoreError(f"there is no run {run_id} in {self._database.label}")
         self._held.add(run_id)
 
+    def release(self, connection: Connection) -> None:
+        """Let go of a server's locks now: it would notice the end of the session only later."""
+        if self._held:
+            connection.execute(text("SELECT pg_advisory_unlock_all()"))
+
     def forget(self) -> None:
         """The writer's session is gone, and a server's locks with it."""
         if self._database.path is None:

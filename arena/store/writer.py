@@ -84,8 +84,19 @@ class Writer:
             group, going = self._take()
             if group:
                 _answer(self._write(group))
+        self._release()
         self._disconnect()
         self._locks.close()
+
+    def _release(self) -> None:
+        """A server's locks; those of a lost server are gone with its session."""
+        if self._connection is None or self._database.path is not None:
+            return
+        try:
+            with self._connection.begin():
+                self._locks.release(self._connection)
+        except SQLAlchemyError:
+            return
 
     def _take(self) -> tuple[list[_Waiting], bool]:
         """Everything that waits, at least one; and whether more may come."""
