@@ -1,6 +1,7 @@
 """The distribution: its packages, its guards, what its documents promise."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -36,7 +37,7 @@ def test_constraints_pin_every_dependency_that_pyproject_names() -> None:
     for extra in project["optional-dependencies"].values():  # type: ignore[attr-defined]
         named.extend(extra)
     for requirement in named:
-        name = requirement.split(";")[0].split(">=")[0].split("[")[0].strip().lower()
+        name = re.split(r"[;>=\[]", requirement)[0].strip().lower().replace("_", "-")
         assert name in pins, f"constraints.txt has no pin for {name}"
     assert "torch==2.13.0" in lines
 
