@@ -48,7 +48,7 @@ class Ask:
     terminator: str = "none"  # how choices end: none, eos, newline
     priority: int = 0
     timeout_s: float | None = None
-    game: str = ""  # whose prompts grow from ply to ply
+    course: str = ""  # a game of one player, whose prompts grow from ply to ply
 
 
 @dataclass(frozen=True, slots=True)

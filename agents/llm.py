@@ -225,7 +225,7 @@ class LlmAgent:
             terminator=spec.terminator,
             priority=spec.priority,
             timeout_s=spec.timeout_s,
-            game=turn.game_id,
+            course=f"{turn.game_id} {self._info.name}",
         )
 
     def _attempt(self, number: int, ask: Ask, prompt: Prompt, answer: Answer) -> Attempt:

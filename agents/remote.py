@@ -176,7 +176,7 @@ class RemoteModel:
         """Raises BackendError where the server has cut the prompt."""
         if self._gauge is None:
             return
-        expected = self._gauge.expected(ask.messages, ask.game, tokens)
+        expected = self._gauge.expected(ask.messages, ask.course, tokens)
         if expected is not None:
             self._cut = (
                 f"{self._spec.model}: the server read {tokens} prompt tokens of at least "

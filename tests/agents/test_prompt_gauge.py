@@ -25,7 +25,8 @@ def test_whole_prompts_pass_in_any_order(smollm2_dir: Path, game: str) -> None:
                 notation = state.game.notations[ply % len(state.game.notations)]
                 messages = render_prompt(name, state, notation=notation).messages
                 sent = [{"role": m.role, "content": m.content} for m in messages]
-                asked.append((messages, f"{number}", len(tokenizer.encode_prompt(sent))))
+                course = f"{number} {name} {notation}"
+                asked.append((messages, course, len(tokenizer.encode_prompt(sent))))
     for seed in range(20):
         random.Random(seed).shuffle(asked)
         gauge = PromptGauge(FLOOR)
@@ -55,19 +56,46 @@ def test_the_shortest_of_a_kind_raises_the_bar_for_longer_ones() -> None:
     assert gauge.expected(said("rules", "UCI\n" + "x" * 191), "", 60) is None, "a shorter one"
 
 
+@pytest.mark.parametrize("game", ["chess", "janggi"])
+@pytest.mark.parametrize("name", ["history", "position-es", "fen", "board"])
+def test_no_whole_game_is_called_cut_and_a_cut_one_is_seen(
+    smollm2_dir: Path, game: str, name: str
+) -> None:
+    """Ply after ply; a cut that comes after some growth is seen before three tenths are lost."""
+    tokenizer = load_tokenizer(str(smollm2_dir))
+    prompts = []
+    for state in walk(game, 200)[::4]:
+        messages = render_prompt(name, state, plies_left=400).messages
+        sent = [{"role": m.role, "content": m.content} for m in messages]
+        prompts.append((messages, len(tokenizer.encode_prompt(sent))))
+    whole = PromptGauge(FLOOR)
+    assert not [1 for messages, tokens in prompts if whole.expected(messages, "1", tokens)]
+    sizes = [sum(len(m.content.encode()) for m in messages) for messages, _ in prompts]
+    grown = next(i for i, size in enumerate(sizes) if size >= sizes[0] + GROWN + 30)
+    limit, gauge = prompts[grown][1], PromptGauge(FLOOR)
+    assert limit < 0.7 * prompts[-1][1]
+    seen = next(n for m, n in prompts if gauge.expected(m, "1", min(n, limit)) is not None)
+    assert 0.7 < limit / seen < 1
+
+
 def test_a_game_whose_prompts_stop_growing_is_cut() -> None:
-    """From 100 tokens on, of which no more than 150 are read."""
+    """Growth of one token a byte; no more than 300 tokens are read."""
 
     def asked(size: int) -> tuple[Message, ...]:
         return said("rules", "UCI\n" + "x" * (size - 9))
 
     gauge = PromptGauge(0.25)
-    assert gauge.expected(asked(400), "1", 100) is None
-    first = next(size for size in range(420, 900, 20) if gauge.expected(asked(size), "1", 150))
-    assert first == 680, "where it is three quarters of 50 short of prose"
-    assert gauge.expected(asked(400 + GROWN - 1), "1", 104) is None, "too little to tell"
-    assert gauge.expected(asked(400 + GROWN), "1", 104) is not None
-    assert gauge.expected(asked(660), "2", 150) is None, "another game"
+    found = None
+    for size in range(400, 900, 20):
+        whole = 100 + (size - 400)
+        if found := gauge.expected(asked(size), "1", min(whole, 300)):
+            break
+    assert found == whole == 420, "where 300 are under three quarters"
+    other = PromptGauge(0.25)
+    assert other.expected(asked(400), "1", 100) is None
+    assert other.expected(asked(400 + GROWN - 1), "1", 103) is None, "too little to tell"
+    assert other.expected(asked(400 + GROWN), "2", 104) is None, "another game"
+    assert other.expected(asked(400 + GROWN), "1", 400) is None
 
 
 def test_answers_in_the_conversation_may_be_of_any_density() -> None:
