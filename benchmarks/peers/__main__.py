@@ -29,7 +29,7 @@ from .process import Peer, PeerFailed
 from .report import Row, plot, row_of, with_ratios
 from .workload import COMMON, build, mean_length
 
-PLIES = {1: 8, 4: 8, 16: 4, 64: 1}  # asks a game, by games in flight
+PLIES = {1: 6, 4: 4, 16: 3, 64: 1}  # asks a game, by games in flight
 TABLES = {"same_tokens": 64, "as_run": 16}  # and the most games in flight of each
 RESULTS = Path(__file__).parents[1] / "results"
 SHOWN = ("engine", "mode", "precision", "game", "games_in_flight", "moves_per_s", "of_best_rival",
