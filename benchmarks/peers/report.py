@@ -25,7 +25,7 @@ def row_of(peer: Any, game: str, in_flight: int, runs: Sequence[Row]) -> Row:
         "p50": latencies[len(latencies) // 2],
         "p95": latencies[min(len(latencies) - 1, int(0.95 * len(latencies)))],
         "ttft": statistics.median(run["ttfts"]) if run["ttfts"] else None,
-        "computed_tokens_per_move": run["computed"] / run["moves"],
+        "computed_tokens_per_move": run["computed"] / run["moves"] or None,  # None: not told
         "illegal": run["illegal"],
         "peak_mb": max(r["peak_mb"] for r in runs),
     }
