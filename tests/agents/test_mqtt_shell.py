@@ -30,11 +30,20 @@ pytestmark = [
 ]
 
 
+def _hear_interrupts() -> None:
+    """A test run in the background may be deaf to Ctrl-C, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def player(command: list[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A player in a session of its own; it and all it started are dead afterwards."""
     process = subprocess.Popen(
-        command, cwd=ROOT, start_new_session=True, env={**os.environ, "TMPDIR": str(folder)}
+        command,
+        cwd=ROOT,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+        preexec_fn=_hear_interrupts,
     )
     try:
         yield process
