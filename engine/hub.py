@@ -156,7 +156,7 @@ def pull(
 def _known(name: str) -> Source:
     if name in KNOWN:
         return KNOWN[name]
-    every = [*KNOWN, *shelf.names()]
+    every = list(dict.fromkeys((*KNOWN, *shelf.names())))  # a known one may be on the shelf too
     near = difflib.get_close_matches(name, every, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(every)}"
     raise HubError(

@@ -141,6 +141,14 @@ def test_what_is_here_is_told_and_found(source: Source) -> None:
     assert [model.name for model in hub.list_models()] == ["gemma3-270m", "smollm2-135m", NAME]
 
 
+def test_a_typo_is_offered_each_near_name_once(source: Source) -> None:
+    """A known model that was pulled is on the shelf as well."""
+    hub.pull(NAME)
+    with pytest.raises(HubError) as caught:
+        hub.pull(NAME + "x")
+    assert str(caught.value).count(NAME) == 2, "in the typo and in the hint"
+
+
 def test_a_second_pull_does_nothing(source: Source, shelf: Path) -> None:
     folder = hub.pull(NAME)
     before = (folder / "model.safetensors").stat().st_mtime_ns
